@@ -1,0 +1,60 @@
+"""Synthesises the template of a stage: ``python -m infra.app``, or through the CDK's own tool."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from aws_cdk import App
+
+from infra.build_layers import LAMBDA, RUNTIME, content_hash
+from infra.settings import STAGES, StageSettings
+from infra.stack import Code, WorkerManagerStack
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The top of the project."""
+
+_CONTEXT = {
+    # One statement for what belongs together: roles stay within IAM's limits and readable.
+    "@aws-cdk/aws-iam:minimizePolicies": True,
+    "@aws-cdk/core:target-partitions": ["aws"],
+}
+
+
+def synthesise(
+    settings: StageSettings,
+    *,
+    code: Code,
+    outdir: Path,
+    in_place: bool = False,
+) -> Path:
+    """Write a stage's template and asset list into ``outdir``; return the template's path.
+
+    With ``in_place`` assets are not copied: the asset list names the source folders.
+    """
+    context = {**_CONTEXT, "aws:cdk:disable-asset-staging": True} if in_place else _CONTEXT
+    app = App(outdir=str(outdir), context=context, analytics_reporting=False)
+    stack = WorkerManagerStack(app, "WorkerManager", settings=settings, code=code)
+    app.synth()
+    return outdir / stack.template_file
+
+
+def deployed_code() -> Code:
+    """The code as it goes to Lambda; ``make layers`` builds the layer."""
+    return Code(
+        functions=ROOT / "functions",
+        shared_layer=ROOT / "layers" / "shared",
+        runtime_layer=LAMBDA.folder(RUNTIME),
+        runtime_hash=content_hash(RUNTIME, target=LAMBDA),
+    )
+
+
+def main() -> None:
+    """Synthesise the stage named in the context (``-c stage=NAME``), else ``dev``."""
+    stage = App().node.try_get_context("stage") or "dev"
+    outdir = Path(os.environ.get("CDK_OUTDIR", "cdk.out"))
+    print(synthesise(STAGES[stage], code=deployed_code(), outdir=outdir))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""The loop of one provider: two schedules, five functions and the queues between them.
+
+Each provider has its own, so that one slow or broken cloud never delays another.  What flows
+through is described in ``worker_manager.reconcile``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aws_cdk import Duration
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from infra.constructs.cloud_access import may_launch, may_list, may_terminate
+from infra.constructs.function import Service, ServiceFunction
+from infra.constructs.queues import LoopQueues
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_cdk import aws_events as events
+    from aws_cdk import aws_s3 as s3
+    from aws_cdk import aws_sqs as sqs
+
+    from infra.constructs.tables import Tables
+    from infra.settings import ProviderSettings
+
+_TIMEOUTS = {
+    "provision_tick": 60,
+    "provision_pool": 60,
+    "scan_tick": 120,
+    "scan_pool": 60,
+    "advance": 60,
+}
+"""Seconds.  A scan tick reads whole lists of a cloud; the others do one pool's work."""
+
+_MINUTE = Duration.minutes(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What a loop shares with the rest of the stage."""
+
+    service: Service
+    tables: Tables
+    bus: events.IEventBus
+    bucket: s3.IBucket
+    auth_secret: secretsmanager.ISecret
+    queue_root_url: str
+    tick_seconds: str
+
+
+class ProviderLoop(Construct):
+    """Provisioning and scanning of one provider."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        provider: ProviderSettings,
+        around: Surroundings,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.provider = provider
+        self._around = around
+        self._settings = around.service.settings
+        self._secret = secretsmanager.Secret(
+            self,
+            "Secret",
+            secret_name=self._settings.resource_name(f"cloud-{provider.provider_id}"),
+            description="What the provider's passwords and tokens are derived from",
+        )
+        self._queues = LoopQueues(
+            self, "Queues", settings=self._settings, provider=provider, timeouts=_TIMEOUTS
+        )
+        self._provision()
+        self._scan()
+        self._advance()
+
+    @property
+    def inboxes(self) -> Mapping[str, sqs.IQueue]:
+        """The queues by which the API asks this loop for something at once."""
+        return {"provision": self._queues.provision, "advance": self._queues.advance}
+
+    def _function(self, folder: str, *, memory_mb: int = 512) -> ServiceFunction:
+        function = ServiceFunction(
+            self,
+            folder.title().replace("_", ""),
+            service=self._around.service,
+            folder=folder,
+            provider_id=self.provider.provider_id,
+            timeout_seconds=_TIMEOUTS[folder],
+            memory_mb=memory_mb,
+        )
+        return function.knows(WM_PROVIDER=self.provider.provider_id)
+
+    def _asks_the_queue(self, function: ServiceFunction) -> ServiceFunction:
+        """Let a function ask the task queue, which is HTTP and needs our own credentials."""
+        return function.knows(WM_QUEUE_ROOT_URL=self._around.queue_root_url).opens(
+            "WM_AUTH_SECRET", self._around.auth_secret
+        )
+
+    def _provision(self) -> None:
+        """Once a minute, split; a message a pool; launch what is wanted."""
+        tables = self._around.tables
+        (
+            self._function("provision_tick")
+            .knows(WM_TICK_SECONDS=self._around.tick_seconds)
+            .reads(tables.providers)
+            .sends_to("WM_QUEUE_TICKS", self._queues.provision_ticks)
+            .sends_to("WM_QUEUE_PROVISION", self._queues.provision)
+            .consumes(self._queues.provision_ticks, concurrency=2)
+            .runs_every(_MINUTE)
+        )
+        pool = (
+            self._function("provision_pool")
+            .knows(WM_TICK_SECONDS=self._around.tick_seconds)
+            .writes(tables.pools, tables.providers, tables.workers, tables.errors, tables.health)
+            .opens("WM_CLOUD_SECRET", self._secret)
+            .publishes_to(self._around.bus)
+            .sends_to("WM_QUEUE_ADVANCE", self._queues.advance)
+            .consumes(self._queues.provision, concurrency=self.provider.concurrency)
+        )
+        self._asks_the_queue(pool)
+        may_launch(pool, deployment=self._settings.deployment, provider=self.provider)
+
+    def _scan(self) -> None:
+        """Once a minute, list each location; a message a pool and location; settle workers."""
+        tables = self._around.tables
+        tick = (
+            # A list of thousands is parsed here: one whole processor.
+            self._function("scan_tick", memory_mb=1769)
+            .knows(WM_TICK_SECONDS=self._around.tick_seconds)
+            .reads(tables.pools, tables.workers)
+            .writes(tables.providers)
+            .opens("WM_CLOUD_SECRET", self._secret)
+            .puts_into(self._around.bucket)
+            .sends_to("WM_QUEUE_TICKS", self._queues.scan_ticks)
+            .sends_to("WM_QUEUE_SCAN", self._queues.scan)
+            .consumes(self._queues.scan_ticks, concurrency=2)
+            .runs_every(_MINUTE)
+        )
+        may_list(tick)
+        pool = (
+            self._function("scan_pool")
+            .knows(WM_TICK_SECONDS=self._around.tick_seconds)
+            .writes(tables.pools, tables.providers, tables.workers, tables.errors, tables.health)
+            .opens("WM_CLOUD_SECRET", self._secret)
+            .gets_from(self._around.bucket)
+            .publishes_to(self._around.bus)
+            .sends_to("WM_QUEUE_ADVANCE", self._queues.advance)
+            .consumes(self._queues.scan, concurrency=self.provider.concurrency)
+        )
+        self._asks_the_queue(pool)
+        may_list(pool)
+        may_terminate(pool, deployment=self._settings.deployment)
+
+    def _advance(self) -> None:
+        """Deletes asked for by the API, and whatever takes several steps or must wait."""
+        tables = self._around.tables
+        advance = (
+            self._function("advance")
+            .reads(tables.pools, tables.providers)
+            .writes(tables.workers, tables.errors, tables.health)
+            .opens("WM_CLOUD_SECRET", self._secret)
+            .publishes_to(self._around.bus)
+            .sends_to("WM_QUEUE_ADVANCE", self._queues.advance)
+            .sends_to("WM_QUEUE_PROVISION", self._queues.provision)
+            .consumes(self._queues.advance, concurrency=self.provider.concurrency)
+        )
+        may_list(advance)
+        may_terminate(advance, deployment=self._settings.deployment)

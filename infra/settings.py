@@ -1,0 +1,132 @@
+"""What differs between stages: names, providers, speeds.  ``stack`` turns it into resources.
+
+Everything here is public: secrets are in Secrets Manager, under the names the stack gives them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PYTHON = "3.13"
+"""The Lambda runtime of every function; layers are resolved and byte-compiled for it."""
+
+ARCHITECTURE = "aarch64"
+"""The processors of every function, as wheels spell it."""
+
+ProviderType = Literal["aws", "static"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderSettings:
+    """A provider as pools name it.
+
+    ``settings`` is what functions learn of it besides its type, and is not secret.
+    ``instance_roles`` are the ARNs of the roles that its instance profiles carry.
+    ``concurrency`` bounds the pools (and pool-locations) worked on at once, 2 or more.
+    """
+
+    provider_id: str
+    provider_type: ProviderType
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    instance_roles: tuple[str, ...] = ()
+    concurrency: int = 5
+
+    def __post_init__(self) -> None:
+        """Refuse what Lambda would refuse only after minutes of deployment."""
+        if self.concurrency < 2:
+            raise ValueError(f"{self.provider_id}: concurrency must be at least 2")
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether machines are launched and listed, as opposed to standing in somebody's rack."""
+        return self.provider_type != "static"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageSettings:
+    """One deployment of the service.
+
+    ``deployment`` is the tag by which our machines are told from those of others.
+    ``root_url`` is the Taskcluster root URL that clients sign for, without a slash at the end.
+    ``queue_root_url`` is the root URL of a Taskcluster queue; ``None`` deploys the embedded one.
+    ``list_lag_seconds`` is how long a cloud's list may lag behind a launch.
+    ``timings`` overrides intervals of the library by name, in seconds.
+    ``has_event_queue`` keeps a copy of each event in a queue, for whoever wants to read along.
+    """
+
+    name: str
+    root_url: str
+    providers: tuple[ProviderSettings, ...]
+    deployment: str = ""
+    queue_root_url: str | None = None
+    tick_seconds: int = 30
+    list_lag_seconds: int = 60
+    timings: Mapping[str, float] = field(default_factory=dict)
+    has_event_queue: bool = False
+    keeps_tables: bool = True
+    certificate_arn: str | None = None
+    requests_per_second: int = 500
+    burst_requests: int = 1000
+    log_level: str = "INFO"
+    account: str | None = None
+    region: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse settings that contradict themselves, before anything is deployed."""
+        if not 5 <= self.tick_seconds <= 60:
+            raise ValueError(f"{self.name}: tick_seconds must be 5 to 60")
+        if self.root_url.endswith("/"):
+            raise ValueError(f"{self.name}: root_url must not end in a slash")
+        ids = [provider.provider_id for provider in self.providers]
+        if len(set(ids)) != len(ids):
+            raise ValueError(f"{self.name}: a provider id is used twice")
+        if not self.deployment:
+            object.__setattr__(self, "deployment", f"worker-manager-{self.name}")
+
+    @property
+    def has_builtin_queue(self) -> bool:
+        """Whether the embedded task queue is deployed."""
+        return self.queue_root_url is None
+
+    def resource_name(self, thing: str) -> str:
+        """The exact name of a resource, the same in the README, the console and the logs."""
+        return f"wm-{self.name}-{thing}"
+
+
+_AWS = ProviderSettings(provider_id="aws", provider_type="aws")
+_STATIC = ProviderSettings(provider_id="static", provider_type="static")
+
+STAGES: Mapping[str, StageSettings] = {
+    stage.name: stage
+    for stage in (
+        StageSettings(
+            name="prod",
+            root_url="https://tc.example.com",
+            queue_root_url="https://tc.example.com",
+            providers=(_AWS, _STATIC),
+        ),
+        StageSettings(
+            name="dev",
+            root_url="https://tc-dev.example.com",
+            providers=(_AWS, _STATIC),
+            has_event_queue=True,
+            keeps_tables=False,
+        ),
+        StageSettings(
+            name="local",
+            root_url="http://127.0.0.1:5080",
+            providers=(_AWS, _STATIC),
+            tick_seconds=5,
+            list_lag_seconds=2,
+            has_event_queue=True,
+            keeps_tables=False,
+            account="000000000000",
+            region="us-east-1",
+        ),
+    )
+}
+"""The stages that exist; ``-c stage=NAME`` picks one."""

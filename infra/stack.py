@@ -1,0 +1,233 @@
+"""The whole service of one stage.
+
+Reads from top to bottom: what is remembered (tables, bucket, secret), where news go (bus), the
+loop of each provider, what runs by the hour, and the API in front.  The sizes and names are in
+``settings``; what a function may do is said where it is made.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aws_cdk import CfnOutput, CfnParameter, Duration, Environment, RemovalPolicy, Stack, Tags
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
+from aws_cdk import aws_sqs as sqs
+
+from infra.constructs.api import Api
+from infra.constructs.function import Service, ServiceFunction
+from infra.constructs.provider_loop import ProviderLoop, Surroundings
+from infra.constructs.queues import dead_letters
+from infra.constructs.tables import Tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from constructs import Construct
+
+    from infra.settings import StageSettings
+
+EVENT_SOURCE = "worker-manager"
+"""The source of our events on the bus."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """Where the code is: a folder a function, and a folder a layer with its content hash."""
+
+    functions: Path
+    shared_layer: Path
+    runtime_layer: Path
+    runtime_hash: str | None = None
+
+
+class WorkerManagerStack(Stack):
+    """One stage: API, loops, tables, queues, bus.
+
+    Its parameters are what may be said at each deployment without a new synthesis.
+    """
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, settings: StageSettings, code: Code
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            stack_name=settings.resource_name("stack"),
+            env=Environment(account=settings.account, region=settings.region),
+            description="Worker manager: pools of build and test machines, right-sized",
+        )
+        self._settings = settings
+        Tags.of(self).add("worker-manager:stage", settings.name)
+        self._parameters()
+        self.tables = Tables(self, "Tables", settings=settings)
+        self.bucket = self._sightings_bucket()
+        self.auth_secret = secretsmanager.Secret(
+            self,
+            "Auth",
+            secret_name=settings.resource_name("auth"),
+            description="Clients, roles and issuer, as JSON; to be filled in before first use",
+        )
+        self.bus = events.EventBus(self, "Bus", event_bus_name=settings.resource_name("events"))
+        if settings.has_event_queue:
+            self._copy_of_events()
+        self.service = Service(
+            settings=settings,
+            functions=code.functions,
+            layers=self._layers(code),
+            environment={
+                "WM_STAGE": settings.name,
+                "WM_DEPLOYMENT": settings.deployment,
+                "WM_ROOT_URL": self.root_url,
+                "WM_LIST_LAG_SECONDS": str(settings.list_lag_seconds),
+                "WM_PROVIDERS": self._providers(),
+                "WM_SETTLE": self.timings,
+            },
+            schedule_state=self.schedule_state,
+        )
+        self.loops = self._provider_loops()
+        self._by_the_clock()
+        self._front_door()
+
+    def _parameters(self) -> None:
+        settings = self._settings
+
+        def parameter(name: str, default: str, description: str) -> str:
+            made = CfnParameter(self, name, default=default, description=description)
+            return made.value_as_string
+
+        self.root_url = parameter("RootUrl", settings.root_url, "The root URL that clients sign")
+        self.tick_seconds = parameter(
+            "TickSeconds", str(settings.tick_seconds), "From one tick to the next: 5 to 60"
+        )
+        self.timings = parameter(
+            "Timings", json.dumps(dict(settings.timings)), "Intervals, in seconds by name, as JSON"
+        )
+        self.schedule_state = parameter(
+            "Schedules", "ENABLED", "DISABLED stops the clock, for an incident or a test"
+        )
+        self.trusted_keys = parameter(
+            "TrustedEc2Keys", "", "Public keys for identity documents besides AWS's own, as PEM"
+        )
+
+    def _layers(self, code: Code) -> list[lambda_.ILayerVersion]:
+        def layer(name: str, path: Path, asset: lambda_.Code) -> lambda_.LayerVersion:
+            return lambda_.LayerVersion(
+                self,
+                name,
+                code=asset,
+                compatible_architectures=[lambda_.Architecture.ARM_64],
+                description=f"{path.name}: {self._settings.name}",
+            )
+
+        shared = lambda_.Code.from_asset(str(code.shared_layer), exclude=["**/__pycache__"])
+        runtime = lambda_.Code.from_asset(str(code.runtime_layer), asset_hash=code.runtime_hash)
+        return [
+            layer("SharedLayer", code.shared_layer, shared),
+            layer("RuntimeLayer", code.runtime_layer, runtime),
+        ]
+
+    def _providers(self) -> str:
+        return json.dumps(
+            {
+                provider.provider_id: {"providerType": provider.provider_type, **provider.settings}
+                for provider in self._settings.providers
+            }
+        )
+
+    def _sightings_bucket(self) -> s3.Bucket:
+        """For lists too large for a message; nobody needs one after its tick."""
+        return s3.Bucket(
+            self,
+            "Sightings",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(1))],
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+
+    def _copy_of_events(self) -> None:
+        """Every event in a queue, for a day, for whoever reads along."""
+        name = self._settings.resource_name("event-copies")
+        copies = sqs.Queue(
+            self,
+            "EventCopies",
+            queue_name=name,
+            enforce_ssl=True,
+            retention_period=Duration.days(1),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        events.Rule(
+            self,
+            "CopyEvents",
+            rule_name=name,
+            event_bus=self.bus,
+            event_pattern=events.EventPattern(source=[EVENT_SOURCE]),
+            targets=[
+                targets.SqsQueue(
+                    copies, dead_letter_queue=dead_letters(self, "EventCopiesDead", name=name)
+                )
+            ],
+        )
+
+    def _provider_loops(self) -> list[ProviderLoop]:
+        around = Surroundings(
+            service=self.service,
+            tables=self.tables,
+            bus=self.bus,
+            bucket=self.bucket,
+            auth_secret=self.auth_secret,
+            queue_root_url=self._settings.queue_root_url or self.root_url,
+            tick_seconds=self.tick_seconds,
+        )
+        return [
+            ProviderLoop(self, f"Loop-{provider.provider_id}", provider=provider, around=around)
+            for provider in self._settings.providers
+            if provider.has_loop
+        ]
+
+    def _by_the_clock(self) -> None:
+        """Work that belongs to no provider: ends of life, and events not yet published."""
+        tables = self.tables
+        self._function("expire", timeout_seconds=300).writes(
+            tables.pools, tables.providers, tables.workers
+        ).publishes_to(self.bus).runs_every(Duration.hours(1))
+        self._function("publish", timeout_seconds=60).writes(
+            tables.pools, tables.providers, tables.workers, tables.errors
+        ).publishes_to(self.bus).runs_every(Duration.minutes(1))
+
+    def _front_door(self) -> None:
+        tables = self.tables
+        inboxes = {loop.provider.provider_id: loop.inboxes for loop in self.loops}
+        functions = {
+            "pools_api": self._function("pools_api")
+            .reads(tables.errors, tables.health)
+            .writes(tables.pools, tables.providers, tables.workers),
+            "workers_api": self._function("workers_api")
+            .reads(tables.pools)
+            .writes(tables.providers, tables.workers, tables.errors, tables.health)
+            .knows(WM_TRUSTED_EC2_KEYS=self.trusted_keys),
+        }
+        for function in functions.values():
+            function.publishes_to(self.bus).sends_to_any("WM_QUEUES", inboxes)
+        if tables.queue:
+            functions["queue_api"] = self._function("queue_api").writes(tables.queue)
+        for function in functions.values():
+            function.opens("WM_AUTH_SECRET", self.auth_secret)
+        api = Api(self, "Api", settings=self._settings, functions=functions)
+        CfnOutput(self, "ApiUrl", value=api.rest_api.url)
+
+    def _function(self, folder: str, *, timeout_seconds: int = 29) -> ServiceFunction:
+        return ServiceFunction(
+            self,
+            folder.title().replace("_", ""),
+            service=self.service,
+            folder=folder,
+            timeout_seconds=timeout_seconds,
+        )
