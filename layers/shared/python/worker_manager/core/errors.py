@@ -1,0 +1,118 @@
+"""What can go wrong, in our words: each border maps its foreign errors to these.
+
+::
+
+    WorkerManagerError
+    ├── CloudError                    raised by providers; ``kind`` becomes the pool error's kind
+    │   ├── OutOfCapacityError        this place has none of these machines now
+    │   ├── QuotaExceededError        our account may not have more
+    │   ├── InvalidLaunchConfigError  the cloud will never accept this launch config
+    │   ├── ThrottledError            asked too fast; says how long to wait
+    │   ├── CloudUnavailableError     its fault, or unknown; try again
+    │   └── NotAuthorizedError        our credentials do not suffice
+    ├── ConflictError                 somebody else changed it first
+    ├── DuplicateError                it exists already, with other content
+    ├── NotFoundError                 it does not exist
+    ├── InputInvalidError             the caller gave something wrong; names the field
+    ├── QueueUnavailableError         the task queue did not answer
+    ├── AuthenticationFailedError     a caller's signature or certificate does not hold
+    ├── ProofError                    a machine could not prove who it is
+    └── ProofUnavailableError         a proof could not be checked; worth a retry
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import ClassVar
+
+
+class WorkerManagerError(Exception):
+    """Root of everything this library raises on purpose."""
+
+
+class CloudError(WorkerManagerError):
+    """A cloud refused or failed.  ``code`` is the cloud's own word for it."""
+
+    kind: ClassVar[str] = "cloud-error"
+
+    def __init__(self, message: str, *, code: str = "unknown") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class OutOfCapacityError(CloudError):
+    """The location has none of these machines now; another one may."""
+
+    kind = "no-capacity"
+
+
+class QuotaExceededError(CloudError):
+    """Our account may not have more of these until it has fewer."""
+
+    kind = "quota-exceeded"
+
+
+class InvalidLaunchConfigError(CloudError):
+    """The cloud will not accept this launch config, however often it is asked."""
+
+    kind = "invalid-launch-config"
+
+
+class ThrottledError(CloudError):
+    """We asked too fast; nothing was done.  No launch config is to blame."""
+
+    kind = "throttled"
+
+    def __init__(
+        self, message: str, *, code: str = "unknown", retry_after: timedelta = timedelta(seconds=5)
+    ) -> None:
+        super().__init__(message, code=code)
+        self.retry_after = retry_after
+
+
+class CloudUnavailableError(CloudError):
+    """The cloud failed or did not answer; whether it acted is unknown."""
+
+    kind = "cloud-unavailable"
+
+
+class NotAuthorizedError(CloudError):
+    """The provider's credentials do not allow this; the provider as a whole is affected."""
+
+    kind = "not-authorized"
+
+
+class ConflictError(WorkerManagerError):
+    """Somebody else changed the item first; read it again."""
+
+
+class DuplicateError(WorkerManagerError):
+    """It exists already, with other content."""
+
+
+class NotFoundError(WorkerManagerError):
+    """It does not exist."""
+
+
+class InputInvalidError(WorkerManagerError):
+    """The caller gave something wrong: ``field`` names where, in the caller's own words."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+
+
+class QueueUnavailableError(WorkerManagerError):
+    """The task queue did not answer; its facts are unknown, which is not zero."""
+
+
+class AuthenticationFailedError(WorkerManagerError):
+    """A caller's signature or certificate does not hold.  The message is meant for the caller."""
+
+
+class ProofError(WorkerManagerError):
+    """A machine could not prove who it is.  The message is for our log, never for the caller."""
+
+
+class ProofUnavailableError(WorkerManagerError):
+    """A proof could not be checked for a reason of ours or of the cloud; worth a retry."""

@@ -1,0 +1,94 @@
+"""What other systems are told, as plain JSON: the ten events of the reference, with reasons.
+
+An event is written together with the transition it tells of and published afterwards, at least
+once; its id derives from the transition, so that a repeat can be recognised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.ids import event_id
+from worker_manager.core.moments import to_wire
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from worker_manager.core.model import Json, PoolError, Worker
+
+WORKER_REQUESTED = "worker-requested"
+WORKER_RUNNING = "worker-running"
+WORKER_STOPPED = "worker-stopped"
+WORKER_REMOVED = "worker-removed"
+POOL_CREATED = "worker-pool-created"
+POOL_UPDATED = "worker-pool-updated"
+POOL_ERROR = "worker-pool-error"
+LAUNCH_CONFIG_CREATED = "launch-config-created"
+LAUNCH_CONFIG_UPDATED = "launch-config-updated"
+LAUNCH_CONFIG_ARCHIVED = "launch-config-archived"
+
+
+def _event(name: str, detail: Json, *identity: object) -> dict[str, Any]:
+    return {
+        "id": event_id(name, *identity),
+        "name": name,
+        "detail": {key: value for key, value in detail.items() if value is not None},
+    }
+
+
+def worker_event(name: str, worker: Worker, *, at: datetime, reason: str) -> dict[str, Any]:
+    """Tell of ``worker`` as it is *after* the transition."""
+    detail = {
+        "workerPoolId": worker.key.pool_id,
+        "providerId": worker.provider_id,
+        "workerGroup": worker.key.group,
+        "workerId": worker.key.worker_id,
+        "capacity": worker.capacity,
+        "launchConfigId": worker.launch_config_id,
+        "timestamp": to_wire(at),
+        "reason": reason,
+    }
+    return _event(name, detail, worker.key, worker.version)
+
+
+def pool_event(
+    name: str, pool_id: str, provider_id: str, *, version: int, previous: str | None = None
+) -> dict[str, Any]:
+    """Tell of a pool's definition; ``previous`` is the provider before the change."""
+    detail = {
+        "workerPoolId": pool_id,
+        "providerId": provider_id,
+        "previousProviderId": previous,
+        "reason": "worker pool definition changed",
+    }
+    return _event(name, detail, pool_id, version)
+
+
+def launch_config_event(
+    name: str, pool_id: str, provider_id: str, launch_config_id: str, *, version: int
+) -> dict[str, Any]:
+    """Tell what became of one launch config in version ``version`` of its pool."""
+    detail = {
+        "workerPoolId": pool_id,
+        "providerId": provider_id,
+        "launchConfigId": launch_config_id,
+        "reason": "worker pool definition changed",
+    }
+    return _event(name, detail, pool_id, launch_config_id, version)
+
+
+def error_event(error: PoolError, provider_id: str) -> dict[str, Any]:
+    """Tell of a pool error, without its description and extra: they may be long or private."""
+    detail = {
+        "workerPoolId": error.pool_id,
+        "providerId": provider_id,
+        "errorId": error.error_id,
+        "kind": error.kind,
+        "title": error.title,
+        "timestamp": to_wire(error.reported),
+        "launchConfigId": error.launch_config_id,
+        "workerGroup": error.extra.get("workerGroup"),
+        "workerId": error.extra.get("workerId"),
+        "reason": error.title,
+    }
+    return _event(POOL_ERROR, detail, error.pool_id, error.error_id)

@@ -1,0 +1,161 @@
+"""How one worker's state moves on, from what the cloud's list and the queue say of it.
+
+``settle`` is a pure judgement; acting on it is the scan's work, and only where its conditional
+write won.  What is unknown is never held against a worker: a machine that a list does not show
+may be missing without being dead, and activity that the queue did not tell is not inactivity
+(B13).  Every state reaches ``stopped`` (B48).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from worker_manager.core.model import MachineStatus, State, Worker
+
+if TYPE_CHECKING:
+    from worker_manager.core.activity import Activity
+    from worker_manager.core.timing import Timing
+
+QUEUE_ROW_KEPT = timedelta(days=1)
+"""How long a queue remembers a worker it no longer hears of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Nothing changed: nothing is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The worker goes on; the queue told something new of it."""
+
+    first_claim: datetime | None
+    quarantine_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Take the machine away.  ``failure`` is the health counter it adds to, if any."""
+
+    reason: str
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The machine exists no more."""
+
+    reason: str
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopAgain:
+    """It should be going and is not: delete it once more; ``stuck`` is worth an alarm."""
+
+    stuck: bool
+
+
+Verdict = Keep | Note | Stop | Gone | StopAgain
+
+
+def settle(
+    worker: Worker,
+    status: MachineStatus,
+    activity: Activity | None,
+    *,
+    activity_known: bool,
+    now: datetime,
+    timing: Timing,
+) -> Verdict:
+    """Judge one live worker.
+
+    ``status`` is what the cloud says (``GONE`` only after a lookup by id confirmed it);
+    ``activity`` is the queue's row for it, ``None`` if the queue answered and has none;
+    ``activity_known`` is false if the queue did not answer at all.
+    """
+    if status is MachineStatus.GONE:
+        return _gone(worker)
+    if worker.state is State.STOPPING:
+        return _stopping(worker, status, now, timing)
+    if status in (MachineStatus.STOPPED, MachineStatus.STOPPING):
+        failure = "never-registered" if worker.state is State.REQUESTED else None
+        return Stop("the machine was stopped from outside", failure)
+    if worker.state is State.REQUESTED:
+        return _requested(worker, now)
+    return _running(worker, activity, activity_known=activity_known, now=now)
+
+
+def _gone(worker: Worker) -> Verdict:
+    if worker.state is State.REQUESTED:
+        return Gone("the machine vanished before it registered", "never-registered")
+    if worker.state is State.STOPPING:
+        return Gone(worker.stop_reason or "removed")
+    return Gone("the machine is gone")
+
+
+def _stopping(worker: Worker, status: MachineStatus, now: datetime, timing: Timing) -> Verdict:
+    if status is MachineStatus.STOPPING:
+        elapsed = now - (worker.stopping_since or now)
+        return StopAgain(stuck=True) if _due_again(elapsed, timing) else Keep()
+    elapsed = now - (worker.stopping_since or now)
+    if elapsed <= timing.stopping_limit:
+        return StopAgain(stuck=False)
+    return StopAgain(stuck=True) if _due_again(elapsed, timing) else Keep()
+
+
+def _due_again(elapsed: timedelta, timing: Timing) -> bool:
+    """Past the limit, once at each doubling of it: a back-off that needs no memory."""
+    if elapsed <= timing.stopping_limit:
+        return False
+    before = elapsed - timing.scan
+    if before <= timing.stopping_limit:
+        return True
+    return math.floor(math.log2(elapsed / timing.stopping_limit)) != math.floor(
+        math.log2(before / timing.stopping_limit)
+    )
+
+
+def _requested(worker: Worker, now: datetime) -> Verdict:
+    if worker.deadline is not None and now > worker.deadline:
+        return Stop("did not register in time", "never-registered")
+    return Keep()
+
+
+def _running(
+    worker: Worker, activity: Activity | None, *, activity_known: bool, now: datetime
+) -> Verdict:
+    if worker.deadline is not None and now > worker.deadline:
+        return Stop("terminateAfter time exceeded")
+    if not activity_known:
+        return Keep()
+    quarantine = activity.quarantine_until if activity else None
+    if quarantine is not None and quarantine <= now:
+        quarantine = None
+    if quarantine is None and (verdict := _zombie(worker, activity, now)):
+        return verdict
+    claim = worker.first_claim or (activity.first_claim if activity else None)
+    held = worker.quarantine_until if worker.is_quarantined(now) else None
+    if claim != worker.first_claim or quarantine != held:
+        return Note(first_claim=claim, quarantine_until=quarantine)
+    return Keep()
+
+
+def _zombie(worker: Worker, activity: Activity | None, now: datetime) -> Stop | None:
+    """A worker that registered and never claimed, or has long been silent."""
+    cutoff = now - worker.queue_inactivity
+    seconds = int(worker.queue_inactivity.total_seconds())
+    if activity is None:
+        if worker.first_claim is not None:
+            long_silent = worker.first_claim < cutoff - QUEUE_ROW_KEPT
+            return Stop("the queue forgot it: inactive for a day") if long_silent else None
+        since = worker.registered or worker.created
+        if since < cutoff:
+            return Stop(f"never claimed work within {seconds} s", "never-claimed")
+        return None
+    if activity.last_active is not None and activity.last_active < cutoff:
+        return Stop(f"inactive for more than {seconds} s")
+    return None

@@ -1,0 +1,26 @@
+"""Times as Taskcluster writes them: ``2026-11-30T13:31:00.000Z``, UTC, to the millisecond.
+
+Texts made here are of one width, so that they sort as the times do.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def whole_milliseconds(moment: datetime) -> datetime:
+    """Cut what the wire cannot carry, so that a time is equal to itself when read back."""
+    return moment.astimezone(UTC).replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def to_wire(moment: datetime) -> str:
+    """The wire form of an aware time, cut to the millisecond."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def from_wire(text: str) -> datetime:
+    """The aware UTC time that ``text`` means.  ``ValueError`` if it means none."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"a time without a zone: {text!r}")
+    return moment.astimezone(UTC)

@@ -1,0 +1,171 @@
+"""Which launch configs get the new machines.
+
+Each launch config takes part by its weight::
+
+    weight = initialWeight × (free room / own limit) × health factor
+
+and never beyond its own maximum.  The shares are drawn by *systematic sampling*: one random
+offset for the whole draw, so that every launch config gets its exact expected share, rounded up
+or down, and a burst becomes few orders instead of a lottery per machine.  initialWeight 0 means
+off, always.  Where every weight is worn down, the initial weights decide: some launch config is
+chosen whenever one has room.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from worker_manager.core.health import Health
+from worker_manager.core.tally import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from worker_manager.core.model import LaunchConfigHead
+
+MAX_ORDERS = 100
+MAX_MACHINES = 100
+"""Most orders of one plan, and most machines of one order; the next tick continues."""
+
+
+class Chance(Protocol):
+    """The part of ``random.Random`` that a draw uses."""
+
+    def random(self) -> float:
+        """A number in [0, 1)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A launch config with what planning knows of it.
+
+    ``room`` is in machines: how many more its own limit allows; ``weight`` its share.
+    """
+
+    head: LaunchConfigHead
+    room: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """So many machines of this launch config."""
+
+    head: LaunchConfigHead
+    count: int
+
+    @property
+    def capacity(self) -> int:
+        """Tasks these machines can run at once."""
+        return self.count * self.head.capacity_per_instance
+
+
+def candidates(
+    heads: Iterable[LaunchConfigHead],
+    counts: Mapping[str, Counts],
+    health: Mapping[str, Health],
+    *,
+    maximum: int,
+) -> list[Candidate]:
+    """Weigh every launch config that is switched on and has room.
+
+    ``counts`` are capacities by launch config; ``maximum`` is the pool's, for those without a
+    limit of their own.
+    """
+    found = []
+    for head in heads:
+        limit = maximum if head.max_capacity is None else min(head.max_capacity, maximum)
+        free = limit - counts.get(head.launch_config_id, Counts()).total
+        room = free // head.capacity_per_instance
+        if head.initial_weight <= 0 or room <= 0:
+            continue
+        factor = health.get(head.launch_config_id, Health()).factor
+        found.append(Candidate(head, room, head.initial_weight * (free / limit) * factor))
+    return found
+
+
+def select(offers: Sequence[Candidate], to_spawn: int, chance: Chance) -> list[Choice]:
+    """Spread ``to_spawn`` capacity over the offers; never more than asked, never past a room.
+
+    The result depends on the order of ``offers`` in no way that the odds would show.
+    """
+    rooms = {offer.head.launch_config_id: offer.room for offer in offers}
+    chosen: dict[str, int] = {}
+    left = to_spawn
+    while True:
+        takers = [
+            offer
+            for offer in offers
+            if rooms[offer.head.launch_config_id] > 0 and offer.head.capacity_per_instance <= left
+        ]
+        if not takers:
+            break
+        given = _share(takers, left, rooms, chance)
+        for launch_config_id, count in given.items():
+            chosen[launch_config_id] = chosen.get(launch_config_id, 0) + count
+            rooms[launch_config_id] -= count
+        left -= sum(
+            given.get(offer.head.launch_config_id, 0) * offer.head.capacity_per_instance
+            for offer in takers
+        )
+    return _in_orders(offers, chosen)
+
+
+def first_machine(heads: Sequence[LaunchConfigHead], chance: Chance) -> list[Choice]:
+    """One machine for an empty pool whose smallest machine exceeds the maximum (B04).
+
+    Without it such a pool could never do anything; with more it would exceed what was asked.
+    """
+    on = [head for head in heads if head.initial_weight > 0 and head.max_capacity != 0]
+    if not on:
+        return []
+    smallest = min(head.capacity_per_instance for head in on)
+    small = [head for head in on if head.capacity_per_instance == smallest]
+    return [Choice(small[int(chance.random() * len(small))], 1)]
+
+
+def _share(
+    takers: Sequence[Candidate], left: int, rooms: Mapping[str, int], chance: Chance
+) -> dict[str, int]:
+    """One round: as many machines as fit into ``left``, by weight, each within its room."""
+    ordered = sorted(takers, key=lambda offer: offer.head.launch_config_id)
+    start = int(chance.random() * len(ordered))
+    ordered = ordered[start:] + ordered[:start]
+    total = sum(offer.weight for offer in ordered)
+    weights = [offer.weight if total > 0 else offer.head.initial_weight for offer in ordered]
+    total = total or sum(weights)
+    mean = sum(
+        w * offer.head.capacity_per_instance for w, offer in zip(weights, ordered, strict=True)
+    )
+    machines = max(1, math.floor(left * total / mean))
+    offset, reached, given = chance.random(), 0.0, {}
+    for weight, offer in zip(weights, ordered, strict=True):
+        before = math.floor(reached + offset)
+        reached += machines * weight / total
+        share = math.floor(reached + offset) - before
+        fitting = min(
+            share,
+            rooms[offer.head.launch_config_id],
+            left // offer.head.capacity_per_instance,
+        )
+        if fitting > 0:
+            given[offer.head.launch_config_id] = fitting
+            left -= fitting * offer.head.capacity_per_instance
+    if not given:
+        heaviest = max(zip(weights, ordered, strict=True), key=lambda pair: pair[0])[1]
+        given[heaviest.head.launch_config_id] = 1
+    return given
+
+
+def _in_orders(offers: Sequence[Candidate], chosen: Mapping[str, int]) -> list[Choice]:
+    """Cut the choices into orders a cloud takes at once; the largest first if too many."""
+    cut = []
+    for offer in offers:
+        count = chosen.get(offer.head.launch_config_id, 0)
+        while count > 0:
+            cut.append(Choice(offer.head, min(count, MAX_MACHINES)))
+            count -= MAX_MACHINES
+    return sorted(cut, key=lambda choice: -choice.count)[:MAX_ORDERS]

@@ -1,0 +1,47 @@
+"""Every waiting time that decides something, in one place, so that a faster stage is consistent.
+
+Values are AWS-scale defaults; ``settings`` may scale them for a local stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Limits and graces.  All are durations."""
+
+    tick: timedelta = timedelta(seconds=30)
+    """Between two provision ticks of a pool."""
+    scan: timedelta = timedelta(seconds=60)
+    """Between two scans of a location."""
+    list_lag: timedelta = timedelta(seconds=30)
+    """How far a cloud's list may lag behind its launches."""
+    resend: timedelta = timedelta(minutes=10)
+    """How long after its first send an order may be sent again with the same token."""
+    stray_grace: timedelta = timedelta(minutes=10)
+    """How old a machine of ours without row or order must be before it is terminated."""
+    stopping_limit: timedelta = timedelta(minutes=20)
+    """After which a machine that is still being deleted is alarmed and stops counting."""
+    repeat: timedelta = timedelta(minutes=10)
+    """A registration repeated within this time gets an answer instead of a refusal."""
+    plan_kept: timedelta = timedelta(days=14)
+    worker_kept: timedelta = timedelta(days=8)
+    """How long a stopped worker's row stays."""
+    errors_kept: timedelta = timedelta(days=7)
+    launch_config_kept: timedelta = timedelta(days=8)
+    """How long an archived launch config's body stays without workers."""
+    location_kept: timedelta = timedelta(days=30)
+    """How long a location without live rows is still listed."""
+
+    @property
+    def message_stale(self) -> timedelta:
+        """A tick message older than this is acknowledged unread: the next tick repairs."""
+        return 2 * self.tick
+
+    @property
+    def location_stale(self) -> timedelta:
+        """A location not listed to its end for this long is stale."""
+        return 3 * self.scan

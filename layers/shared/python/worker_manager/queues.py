@@ -1,0 +1,84 @@
+"""Sending messages over SQS: FIFO per pool, standard with a delay."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from worker_manager.core.model import Json
+
+ENTRIES = 10
+BYTES = 250_000
+LONGEST_DELAY = 900
+"""Seconds that SQS can hold a message back."""
+
+
+class NotSentError(RuntimeError):
+    """SQS did not take some messages; the caller's own trigger will be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message body; ``group`` and ``dedup`` for FIFO queues, ``delay`` seconds for standard."""
+
+    body: Json
+    group: str | None = None
+    dedup: str | None = None
+    delay: int = 0
+
+
+class Sender(Protocol):
+    """One queue to send to."""
+
+    def send(self, messages: Iterable[Message]) -> None:
+        """Send all; raises ``NotSentError`` if any was refused."""
+        ...
+
+
+class SqsSender:
+    """An SQS queue."""
+
+    def __init__(self, client: Any, url: str) -> None:
+        """``client`` is a boto3 client for SQS."""
+        self._client = client
+        self._url = url
+
+    def send(self, messages: Iterable[Message]) -> None:
+        """Send in batches that keep SQS's limits."""
+        for batch in _batches(messages):
+            entries = [_entry(number, message) for number, message in enumerate(batch)]
+            answer = self._client.send_message_batch(QueueUrl=self._url, Entries=entries)
+            if failed := answer.get("Failed"):
+                raise NotSentError(f"{len(failed)} messages refused: {failed[0]['Code']}")
+
+
+def _entry(number: int, message: Message) -> dict[str, Any]:
+    entry: dict[str, Any] = {"Id": str(number), "MessageBody": _text(message.body)}
+    if message.group is not None:
+        entry["MessageGroupId"] = message.group
+        entry["MessageDeduplicationId"] = message.dedup
+    elif message.delay:
+        entry["DelaySeconds"] = min(message.delay, LONGEST_DELAY)
+    return entry
+
+
+def _text(body: Json) -> str:
+    return json.dumps(body, separators=(",", ":"))
+
+
+def _batches(messages: Iterable[Message]) -> Iterator[Sequence[Message]]:
+    batch: list[Message] = []
+    size = 0
+    for message in messages:
+        length = len(_text(message.body).encode())
+        if batch and (len(batch) == ENTRIES or size + length > BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(message)
+        size += length
+    if batch:
+        yield batch

@@ -1,0 +1,166 @@
+"""Every setting of a function, read from its environment once, at start.
+
+Nothing else reads the environment.  A function is given only what it needs; asking for what it
+was not given fails at start with the name of the variable.  ``infra`` sets these names and a test
+compares both sides.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.timing import Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TABLE_VARIABLES = {
+    "pools": "WM_TABLE_POOLS",
+    "providers": "WM_TABLE_PROVIDERS",
+    "workers": "WM_TABLE_WORKERS",
+    "pool_errors": "WM_TABLE_ERRORS",
+    "health": "WM_TABLE_HEALTH",
+    "queue": "WM_TABLE_QUEUE",
+}
+
+
+class MissingSettingError(RuntimeError):
+    """A required variable is absent or malformed; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """One provider of this deployment, without its secret."""
+
+    provider_id: str
+    provider_type: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A function's environment, understood.
+
+    ``deployment`` is the tag by which this deployment's machines are told from anybody else's.
+    """
+
+    environment: Mapping[str, str]
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Settings:
+        """Keep a copy of ``environment``; values are read when asked for."""
+        return cls(MappingProxyType(dict(environment)))
+
+    def required(self, name: str) -> str:
+        """A variable that must be there."""
+        value = self.environment.get(name, "")
+        if not value:
+            raise MissingSettingError(f"environment variable {name} is not set")
+        return value
+
+    @property
+    def stage(self) -> str:
+        """Name of the stage."""
+        return self.required("WM_STAGE")
+
+    @property
+    def deployment(self) -> str:
+        """Value of the tag that marks this deployment's machines."""
+        return self.required("WM_DEPLOYMENT")
+
+    @property
+    def root_url(self) -> str:
+        """Where clients and machines reach this service, without a trailing slash."""
+        return self.required("WM_ROOT_URL").rstrip("/")
+
+    @property
+    def region(self) -> str:
+        """The AWS region that this function runs in."""
+        return self.environment.get("AWS_REGION") or self.required("AWS_DEFAULT_REGION")
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """Short name → table name, of the tables this function may use."""
+        return {
+            short: self.environment[name]
+            for short, name in TABLE_VARIABLES.items()
+            if name in self.environment
+        }
+
+    @property
+    def bus(self) -> str:
+        """Name of the event bus."""
+        return self.required("WM_BUS")
+
+    @property
+    def providers(self) -> dict[str, ProviderSettings]:
+        """All providers of this deployment, by id."""
+        return {
+            name: ProviderSettings(
+                provider_id=name,
+                provider_type=given["providerType"],
+                options={key: value for key, value in given.items() if key != "providerType"},
+            )
+            for name, given in self._json("WM_PROVIDERS").items()
+        }
+
+    @property
+    def provider(self) -> ProviderSettings:
+        """The provider that this function works for."""
+        name = self.required("WM_PROVIDER")
+        try:
+            return self.providers[name]
+        except KeyError:
+            raise MissingSettingError(f"WM_PROVIDERS has no provider {name!r}") from None
+
+    @property
+    def queue_root_url(self) -> str:
+        """Root URL of the Taskcluster queue that knows the tasks."""
+        return self.required("WM_QUEUE_ROOT_URL").rstrip("/")
+
+    @property
+    def provider_queues(self) -> dict[str, dict[str, str]]:
+        """Provider id → the queues an API function may send to (``provision``, ``advance``)."""
+        return dict(self._json("WM_QUEUES"))
+
+    @property
+    def trusted_ec2_keys(self) -> str:
+        """PEM text of further keys that sign instance identity documents; usually empty."""
+        return self.environment.get("WM_TRUSTED_EC2_KEYS", "")
+
+    @property
+    def timing(self) -> Timing:
+        """Waiting times: ticks and list lag from their settings, others by ``WM_TIMING``.
+
+        ``WM_TIMING`` is a JSON object of ``Timing`` fields in seconds.
+        """
+        given = {name: timedelta(seconds=value) for name, value in self._json("WM_TIMING").items()}
+        if "WM_TICK_SECONDS" in self.environment:
+            given.setdefault("tick", self.tick)
+            given.setdefault("scan", self.tick)
+        if "WM_LIST_LAG_SECONDS" in self.environment:
+            lag = timedelta(seconds=float(self.required("WM_LIST_LAG_SECONDS")))
+            given.setdefault("list_lag", lag)
+        return Timing(**given)
+
+    @property
+    def tick(self) -> timedelta:
+        """Between two ticks: 5 to 60 seconds, dividing the minute."""
+        seconds = int(self.required("WM_TICK_SECONDS"))
+        if not 5 <= seconds <= 60 or 60 % seconds:
+            raise MissingSettingError("WM_TICK_SECONDS must divide 60 and be 5 to 60")
+        return timedelta(seconds=seconds)
+
+    def _json(self, name: str) -> dict[str, Any]:
+        text = self.environment.get(name) or "{}"
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise MissingSettingError(f"environment variable {name} is not JSON") from error
+        if not isinstance(value, dict):
+            raise MissingSettingError(f"environment variable {name} is not a JSON object")
+        return value

@@ -1,0 +1,235 @@
+"""Who works where: memberships of pools, what each location's list said, and the outbox.
+
+A membership's places are only ever added to by pool changes; ``expire`` takes out those that have
+long been empty, so that a place is listed until long after its last machine.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.model import Json, Location
+from worker_manager.core.moments import from_wire, to_wire
+from worker_manager.core.sightings import Baseline
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from pynamodb.expressions.update import Action
+
+    from worker_manager.store.tables import ProviderItem, Tables
+
+ALL = "#all"
+OUTBOX = "#outbox"
+LOC = "loc#"
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A pool of a provider, and where it may have machines.
+
+    ``previous`` if the pool has moved on to another provider; ``empty_since`` tells since when an
+    unused place has been without workers.
+    """
+
+    pool_id: str
+    previous: bool
+    places: frozenset[Location]
+    empty_since: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is known of one location.
+
+    ``complete`` is when its last complete and believed list began; ``not_before`` until when the
+    cloud asked not to be asked; ``strays`` how many machines without row that list's scans found.
+    """
+
+    location: Location
+    complete: datetime | None = None
+    baseline: Baseline = field(default_factory=Baseline)
+    strays: int = 0
+    not_before: datetime | None = None
+    stale_since: datetime | None = None
+    stale_reason: str | None = None
+
+
+class PlaceStore:
+    """Table ``providers``."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Over bound tables."""
+        self._model = tables.providers
+
+    def of_provider(self, provider_id: str) -> tuple[list[Membership], dict[Location, Place]]:
+        """All members and locations of one provider, in one consistent query."""
+        members, places = [], {}
+        for item in self._model.query(provider_id, consistent_read=True):
+            if item.worker_pool_id.startswith(LOC):
+                place = _to_place(item)
+                places[place.location] = place
+            else:
+                members.append(_to_membership(item))
+        return members, places
+
+    def place(self, provider_id: str, location: Location) -> Place:
+        """One location; an empty one if nothing was written of it yet."""
+        try:
+            return _to_place(self._model.get(provider_id, LOC + location, consistent_read=True))
+        except self._model.DoesNotExist:
+            return Place(location)
+
+    def believed(
+        self, provider_id: str, location: Location, *, began: datetime, baseline: Baseline
+    ) -> None:
+        """A complete list of ``location`` that began at ``began`` was believed."""
+        self._update(
+            provider_id,
+            location,
+            complete=began,
+            machines=baseline.machines,
+            told=0,
+            held=0,
+            strays=0,
+            stale_since=None,
+            stale_reason=None,
+        )
+
+    def held(self, provider_id: str, location: Location, *, held: int, since: datetime) -> None:
+        """A complete list was not believed; ``held`` in a row now."""
+        reason = "the list lost too many machines at once; waiting for lists that agree"
+        self._update(provider_id, location, held=held, stale_since=since, stale_reason=reason)
+
+    def stale(
+        self,
+        provider_id: str,
+        location: Location,
+        *,
+        since: datetime,
+        reason: str,
+        not_before: datetime | None = None,
+    ) -> None:
+        """A list failed; nothing is concluded about ``location`` since ``since``."""
+        self._update(
+            provider_id,
+            location,
+            stale_since=since,
+            stale_reason=reason[:500],
+            not_before=not_before,
+        )
+
+    def postpone(self, provider_id: str, location: Location, not_before: datetime) -> None:
+        """The cloud asked for a pause: no orders to ``location`` before then."""
+        self._update(provider_id, location, not_before=not_before)
+
+    def told_to_stop(self, provider_id: str, location: Location, count: int) -> None:
+        """So many machines there were told to stop since the last list."""
+        self._add(provider_id, location, "told", count)
+
+    def found_strays(self, provider_id: str, location: Location, count: int) -> None:
+        """So many machines without row or order were seen there by the last list."""
+        self._add(provider_id, location, "strays", count)
+
+    def note_empty(
+        self,
+        provider_id: str,
+        member: Membership,
+        *,
+        empty_since: Mapping[str, datetime],
+        gone: Collection[Location],
+    ) -> None:
+        """Write since when unused places are empty, and take out those in ``gone``."""
+        actions: list[Action] = []
+        if empty_since != member.empty_since:
+            stored = {name: to_wire(moment) for name, moment in empty_since.items()}
+            actions.append(self._model.empty_since.set(stored))
+        if gone:
+            actions.append(self._model.places.delete(sorted(gone)))
+        if actions:
+            self._model(provider_id, member.pool_id).update(
+                actions,
+                condition=self._model.worker_pool_id.exists(),
+                add_version_condition=False,
+            )
+
+    def unpublished(self, *, limit: int = 200) -> Iterator[tuple[str, list[Json]]]:
+        """Outbox items, oldest first: their key and their events."""
+        for item in self._model.query(OUTBOX, limit=limit, consistent_read=True):
+            yield item.worker_pool_id, json.loads(item.event or "[]")
+
+    def published(self, key: str) -> None:
+        """Remove one outbox item; removing it twice is fine."""
+        self._model(OUTBOX, key).delete(add_version_condition=False)
+
+    def _update(self, provider_id: str, location: Location, **values: Any) -> None:
+        actions = []
+        for name, value in values.items():
+            attribute = getattr(self._model, name)
+            actions.append(attribute.remove() if value is None else attribute.set(value))
+        item = self._model(provider_id, LOC + location)
+        item.update(actions, add_version_condition=False)
+
+    def _add(self, provider_id: str, location: Location, name: str, count: int) -> None:
+        item = self._model(provider_id, LOC + location)
+        item.update([getattr(self._model, name).add(count)], add_version_condition=False)
+
+
+def membership_item(
+    model: type[ProviderItem],
+    provider_id: str,
+    pool_id: str,
+    *,
+    locations: Collection[Location],
+    previous: bool,
+) -> tuple[ProviderItem, list[Action]]:
+    """The update that makes a pool a member: known places stay, new ones are added."""
+    actions: list[Action] = [model.previous.set(previous)]
+    if locations:
+        actions.append(model.places.add(set(locations)))
+    return model(provider_id, pool_id), actions
+
+
+def outbox_item(
+    model: type[ProviderItem], events: Sequence[Json], created: datetime
+) -> ProviderItem:
+    """Events to be published, as one item named after the first of them."""
+    return model(
+        OUTBOX,
+        outbox_key(events, created),
+        event=json.dumps(list(events), separators=(",", ":")),
+        created=created,
+    )
+
+
+def outbox_key(events: Sequence[Json], created: datetime) -> str:
+    """Key of the outbox item for these events; sorts by age."""
+    return f"{created.timestamp():.3f}#{events[0]['id']}"
+
+
+def _to_membership(item: ProviderItem) -> Membership:
+    return Membership(
+        pool_id=item.worker_pool_id,
+        previous=bool(item.previous),
+        places=frozenset(Location(name) for name in item.places or ()),
+        empty_since={name: from_wire(text) for name, text in (item.empty_since or {}).items()},
+    )
+
+
+def _to_place(item: ProviderItem) -> Place:
+    return Place(
+        location=Location(item.worker_pool_id.removeprefix(LOC)),
+        complete=item.complete,
+        baseline=Baseline(
+            machines=int(item.machines or 0),
+            told=int(item.told or 0),
+            held=int(item.held or 0),
+        ),
+        strays=int(item.strays or 0),
+        not_before=item.not_before,
+        stale_since=item.stale_since,
+        stale_reason=item.stale_reason,
+    )

@@ -1,0 +1,211 @@
+"""Noted plans: the write-ahead record of every launch, and the fence that one planner passes.
+
+``note`` puts the plan and advances the control item in one transaction, so of two planners with
+the same facts one loses; ``close`` advances it again.  Between them only ``mark`` writes, by the
+plan's own version: whoever works from an older copy loses and drops out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from pynamodb.exceptions import PutError, UpdateError
+
+from worker_manager.core.errors import ConflictError
+from worker_manager.core.model import Control, Order, OrderState, Plan
+from worker_manager.core.moments import from_wire, to_wire
+from worker_manager.store.pools import CONTROL
+from worker_manager.store.transactions import commit, is_condition_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+    from pynamodb.transactions import TransactWrite
+
+    from worker_manager.store.tables import PoolItem, Tables
+
+PLAN = "plan#"
+
+
+class PlanStore:
+    """Table ``pools``, plans and control items."""
+
+    def __init__(self, tables: Tables, *, kept: timedelta) -> None:
+        """``kept`` is how long a plan's item stays."""
+        self._tables = tables
+        self._model = tables.pools
+        self._kept = kept
+
+    def get(self, pool_id: str, tick: str) -> Plan | None:
+        """One plan, read consistently."""
+        try:
+            item = self._model.get(pool_id, PLAN + tick, consistent_read=True)
+        except self._model.DoesNotExist:
+            return None
+        return _to_plan(item)
+
+    def open_plans(self, control: Control, provider_id: str | None = None) -> list[Plan]:
+        """The open plans that ``control`` names (of one provider, if given), oldest first."""
+        ticks = [
+            tick
+            for tick, owner in control.open_plans.items()
+            if provider_id is None or owner == provider_id
+        ]
+        if not ticks:
+            return []
+        keys = [(control.pool_id, PLAN + tick) for tick in ticks]
+        plans = [_to_plan(item) for item in self._model.batch_get(keys, consistent_read=True)]
+        return sorted(plans, key=lambda plan: (plan.now, plan.tick))
+
+    def note(self, plan: Plan, control: Control, *, reasons_hash: str) -> Control | None:
+        """Write a new open plan, if nobody passed the fence since ``control`` was read.
+
+        Returns the advanced control item, or ``None`` when another planner was first.
+        """
+        after = replace(
+            control,
+            version=control.version + 1,
+            open_plans={**control.open_plans, plan.tick: plan.provider_id},
+            reasons_hash=reasons_hash,
+        )
+        item = self._item(plan)
+
+        def fill(transaction: TransactWrite) -> None:
+            transaction.save(item, condition=self._model.sk.does_not_exist())
+            self._advance(transaction, control, after)
+
+        try:
+            commit(self._tables.connection, fill, token=_token(item, control.version))
+        except ConflictError:
+            return None
+        return after
+
+    def mark(self, plan: Plan, **changes: Any) -> Plan | None:
+        """Write changed orders of an open plan; ``None`` if this copy of it is outdated."""
+        after = replace(plan, **changes, version=plan.version + 1)
+        item = self._item(after)
+        try:
+            item.update(
+                [
+                    self._model.version.set(after.version),
+                    self._model.plan.set(item.plan),
+                    self._model.closed.set(after.closed),
+                ],
+                condition=(self._model.version == plan.version) & (self._model.closed == False),  # noqa: E712
+                add_version_condition=False,
+            )
+        except UpdateError as error:
+            if is_condition_failure(error):
+                return None
+            raise
+        return after
+
+    def close(self, plan: Plan, control: Control) -> Control | None:
+        """Close a plan whose orders are all settled; ``None`` if somebody else changed either."""
+        remaining = {t: owner for t, owner in control.open_plans.items() if t != plan.tick}
+        after = replace(control, version=control.version + 1, open_plans=remaining)
+        closed = replace(plan, closed=True, version=plan.version + 1)
+        item = self._item(closed)
+
+        def fill(transaction: TransactWrite) -> None:
+            transaction.save(item, condition=self._model.version == plan.version)
+            self._advance(transaction, control, after)
+
+        try:
+            commit(self._tables.connection, fill, token=_token(item, control.version))
+        except ConflictError:
+            return None
+        return after
+
+    def record_decision(self, plan: Plan, control: Control, *, reasons_hash: str) -> None:
+        """Store a decision that orders nothing, as a closed plan and without the fence."""
+        try:
+            self._item(replace(plan, closed=True)).save(condition=self._model.sk.does_not_exist())
+            self._model(control.pool_id, CONTROL).update(
+                [self._model.reasons_hash.set(reasons_hash)],
+                condition=(self._model.version == control.version)
+                | self._model.version.does_not_exist(),
+                add_version_condition=False,
+            )
+        except (PutError, UpdateError) as error:
+            if not is_condition_failure(error):
+                raise
+
+    def _advance(self, transaction: TransactWrite, before: Control, after: Control) -> None:
+        version = self._model.version
+        seen = version == before.version
+        if before.version == 0:
+            seen = version.does_not_exist() | seen
+        transaction.update(
+            self._model(before.pool_id, CONTROL),
+            [
+                version.set(after.version),
+                self._model.open_plans.set(dict(after.open_plans)),
+                self._model.reasons_hash.set(after.reasons_hash),
+            ],
+            condition=seen,
+            add_version_condition=False,
+        )
+
+    def _item(self, plan: Plan) -> PoolItem:
+        return self._model(
+            plan.pool_id,
+            PLAN + plan.tick,
+            version=plan.version,
+            provider_id=plan.provider_id,
+            closed=plan.closed,
+            ttl=int((plan.now + self._kept).timestamp()),
+            plan=json.dumps(_plan_json(plan), separators=(",", ":"), ensure_ascii=False),
+        )
+
+
+def _token(item: PoolItem, version: int) -> str:
+    """The same content at the same fence is the same transaction."""
+    text = f"{item.worker_pool_id}|{item.sk}|{item.version}|{version}|{item.closed}|{item.plan}"
+    return hashlib.sha256(text.encode()).hexdigest()[:36]
+
+
+def _plan_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "now": to_wire(plan.now),
+        "inputs": plan.inputs,
+        "facts": plan.facts,
+        "reasons": plan.reasons,
+        "orders": [_order_json(order) for order in plan.orders],
+    }
+
+
+def _order_json(order: Order) -> dict[str, Any]:
+    values = asdict(order)
+    for name in ("first_sent", "not_before"):
+        if values[name] is not None:
+            values[name] = to_wire(values[name])
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _to_order(stored: Mapping[str, Any]) -> Order:
+    values = dict(stored)
+    for name in ("first_sent", "not_before"):
+        if name in values:
+            values[name] = from_wire(values[name])
+    return Order(**{**values, "state": OrderState(values["state"])})
+
+
+def _to_plan(item: PoolItem) -> Plan:
+    stored = json.loads(item.plan or "{}")
+    return Plan(
+        pool_id=item.worker_pool_id,
+        tick=item.sk.removeprefix(PLAN),
+        provider_id=item.provider_id or "",
+        now=from_wire(stored["now"]),
+        orders=tuple(_to_order(order) for order in stored["orders"]),
+        facts=stored["facts"],
+        reasons=tuple(stored["reasons"]),
+        inputs=stored["inputs"],
+        version=int(item.version or 0),
+        closed=bool(item.closed),
+    )

@@ -1,0 +1,86 @@
+"""Errors of pools: recorded once each, together with the event that tells of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from worker_manager.core.errors import ConflictError
+from worker_manager.core.model import Json, PoolError
+from worker_manager.core.moments import to_wire
+from worker_manager.store.places import outbox_item, outbox_key
+from worker_manager.store.transactions import commit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+
+    from pynamodb.transactions import TransactWrite
+
+    from worker_manager.store.tables import PoolErrorItem, Tables
+
+LONGEST = 10_240
+"""Characters of a description; longer ones are cut when written, or lists could not be read."""
+
+
+class PoolErrorStore:
+    """Table ``pool_errors``."""
+
+    def __init__(self, tables: Tables, *, kept: timedelta) -> None:
+        """``kept`` is how long errors stay."""
+        self._tables = tables
+        self._model = tables.pool_errors
+        self._kept = kept
+
+    def record(self, error: PoolError, event: Json) -> str | None:
+        """Store an error and its event in one transaction.
+
+        Returns the outbox key to clear after publishing, or ``None`` if the error was recorded
+        before (then nothing is written).
+        """
+        item = self._model(
+            error.pool_id,
+            sort_key(error),
+            ttl=int((error.reported + self._kept).timestamp()),
+            reported=error.reported,
+            kind=error.kind[:128],
+            title=error.title[:128],
+            description=error.description[:LONGEST],
+            extra=dict(error.extra),
+            launch_config_id=error.launch_config_id,
+        )
+
+        def fill(transaction: TransactWrite) -> None:
+            transaction.save(item, condition=self._model.sk.does_not_exist())
+            transaction.save(outbox_item(self._tables.providers, [event], error.reported))
+
+        try:
+            commit(self._tables.connection, fill)
+        except ConflictError:
+            return None
+        return outbox_key([event], error.reported)
+
+    def newest_first(self, pool_id: str, *, before: str | None = None) -> Iterator[PoolError]:
+        """Errors of a pool, newest first, from before sort key ``before``."""
+        condition = self._model.sk < before if before else None
+        for item in self._model.query(
+            pool_id, condition, scan_index_forward=False, consistent_read=True
+        ):
+            yield _to_error(item)
+
+
+def sort_key(error: PoolError) -> str:
+    """Where an error stands in its pool's list."""
+    return f"{to_wire(error.reported)}#{error.error_id}"
+
+
+def _to_error(item: PoolErrorItem) -> PoolError:
+    return PoolError(
+        error_id=item.sk.partition("#")[2],
+        pool_id=item.worker_pool_id,
+        reported=item.reported,
+        kind=item.kind,
+        title=item.title,
+        description=item.description,
+        extra=item.extra or {},
+        launch_config_id=item.launch_config_id,
+    )

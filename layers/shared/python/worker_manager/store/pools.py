@@ -1,0 +1,324 @@
+"""Definitions of worker pools: one item with the heads, one a launch config with its body.
+
+Bodies are written first and never change; the commit of a pool change is one transaction over the
+pool, its memberships, its place in the list of all pools, and the events that tell of it.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pynamodb.exceptions import PutError
+
+from worker_manager.core.definition import digest
+from worker_manager.core.errors import DuplicateError
+from worker_manager.core.model import (
+    NULL_PROVIDER,
+    Control,
+    Json,
+    LaunchConfig,
+    LaunchConfigHead,
+    Location,
+    Pool,
+)
+from worker_manager.store.places import ALL, membership_item, outbox_item
+from worker_manager.store.transactions import commit, is_condition_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from pynamodb.transactions import TransactWrite
+
+    from worker_manager.store.tables import PoolItem, Tables
+
+POOL = "pool"
+CONTROL = "ctl"
+BODY = "body#"
+PARALLEL = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PoolChange:
+    """One change of a definition.
+
+    ``before`` is the definition it replaces, as read (``None`` when new); ``bodies`` those of the
+    heads in ``after``; ``events`` what the change tells.
+    """
+
+    after: Pool
+    before: Pool | None
+    bodies: Mapping[str, Json]
+    events: Sequence[Json]
+
+
+class PoolStore:
+    """Table ``pools``, definitions and control items."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Over bound tables; pool changes also touch the table ``providers``."""
+        self._tables = tables
+        self._model = tables.pools
+
+    def get(self, pool_id: str) -> Pool | None:
+        """The definition, read consistently."""
+        try:
+            return _to_pool(self._model.get(pool_id, POOL, consistent_read=True))
+        except self._model.DoesNotExist:
+            return None
+
+    def get_with_control(self, pool_id: str) -> tuple[Pool | None, Control]:
+        """The definition and its control item, in one consistent request."""
+        keys = [(pool_id, CONTROL), (pool_id, POOL)]
+        found = {item.sk: item for item in self._model.batch_get(keys, consistent_read=True)}
+        control = found.get(CONTROL)
+        return (
+            _to_pool(found[POOL]) if POOL in found else None,
+            to_control(control) if control else Control(pool_id),
+        )
+
+    def bodies(self, pool_id: str, ids: Collection[str] | None = None) -> dict[str, LaunchConfig]:
+        """Bodies by launch config id: those of ``ids``, or all, archived ones included."""
+        now = datetime.now(UTC).timestamp()
+        items: Iterable[PoolItem]
+        if ids is None:
+            items = self._model.query(
+                pool_id, self._model.sk.startswith(BODY), consistent_read=True
+            )
+        else:
+            keys = [(pool_id, BODY + name) for name in ids]
+            items = self._model.batch_get(keys, consistent_read=True) if keys else ()
+        return {
+            config.launch_config_id: config
+            for item in items
+            if item.ttl is None or item.ttl > now
+            for config in [_to_launch_config(item)]
+        }
+
+    def body(self, pool_id: str, launch_config_id: str) -> Json | None:
+        """One body, archived or not."""
+        found = self.bodies(pool_id, [launch_config_id]).get(launch_config_id)
+        return found.body if found else None
+
+    def save(self, change: PoolChange) -> None:
+        """Commit a change: all of it, or nothing but unreferenced bodies.
+
+        Raises ``DuplicateError`` if a launch config id stands for other content, archived or not,
+        and ``ConflictError`` if somebody else changed the pool first.
+        """
+        known = {h.launch_config_id: h.digest for h in change.before.heads} if change.before else {}
+        new = []
+        for head in change.after.heads:
+            was = known.get(head.launch_config_id)
+            if was is None:
+                new.append(head)
+            elif was != head.digest:
+                raise DuplicateError(_other_content(head.launch_config_id))
+        self._put_bodies(change, new)
+        commit(self._tables.connection, lambda transaction: self._fill(transaction, change))
+
+    def ids(self, *, after: str | None = None, limit: int | None = None) -> Iterator[str]:
+        """Ids of all pools, in order, beyond ``after``."""
+        model = self._tables.providers
+        condition = model.worker_pool_id > after if after else None
+        for item in model.query(ALL, condition, limit=limit, consistent_read=True):
+            yield item.worker_pool_id
+
+    def expire_body(self, pool_id: str, launch_config_id: str, at: datetime) -> None:
+        """Let an archived launch config's body go at ``at``, unless that is settled already."""
+        item = self._model(pool_id, BODY + launch_config_id)
+        condition = self._model.ttl.does_not_exist() & self._model.body.exists()
+        try:
+            item.update(
+                [self._model.ttl.set(int(at.timestamp()))],
+                condition=condition,
+                add_version_condition=False,
+            )
+        except Exception as error:
+            if not is_condition_failure(error):
+                raise
+
+    def drop_previous(self, pool: Pool, provider_id: str) -> None:
+        """Forget a previous provider of a pool, once nothing of it is left there."""
+        left = tuple(p for p in pool.previous_provider_ids if p != provider_id)
+
+        def fill(transaction: TransactWrite) -> None:
+            transaction.update(
+                self._model(pool.pool_id, POOL),
+                [
+                    self._model.previous.set(list(left)),
+                    self._model.version.set(pool.version + 1),
+                ],
+                condition=self._model.version == pool.version,
+                add_version_condition=False,
+            )
+            transaction.delete(
+                self._tables.providers(provider_id, pool.pool_id), add_version_condition=False
+            )
+
+        commit(self._tables.connection, fill)
+
+    def remove(self, pool: Pool) -> None:
+        """Remove a deleted pool for good; its workers are gone already."""
+
+        def fill(transaction: TransactWrite) -> None:
+            transaction.delete(
+                self._model(pool.pool_id, POOL),
+                condition=self._model.version == pool.version,
+                add_version_condition=False,
+            )
+            transaction.delete(self._model(pool.pool_id, CONTROL), add_version_condition=False)
+            transaction.delete(
+                self._tables.providers(ALL, pool.pool_id), add_version_condition=False
+            )
+
+        commit(self._tables.connection, fill)
+
+    def _put_bodies(self, change: PoolChange, heads: Sequence[LaunchConfigHead]) -> None:
+        def put(head: LaunchConfigHead) -> None:
+            self._put_body(change.after, head, change.bodies[head.launch_config_id])
+
+        if len(heads) < PARALLEL:
+            for head in heads:
+                put(head)
+            return
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            list(pool.map(put, heads))
+
+    def _put_body(self, pool: Pool, head: LaunchConfigHead, body: Json) -> None:
+        item = self._model(
+            pool.pool_id,
+            BODY + head.launch_config_id,
+            body=json.dumps(body, separators=(",", ":"), ensure_ascii=False),
+            created=pool.modified,
+        )
+        expired = self._model.ttl < int(pool.modified.timestamp())
+        try:
+            item.save(condition=self._model.sk.does_not_exist() | expired)
+            return
+        except PutError as error:
+            if not is_condition_failure(error):
+                raise
+        stored = self._model.get(pool.pool_id, BODY + head.launch_config_id, consistent_read=True)
+        if digest(json.loads(stored.body)) != head.digest:
+            raise DuplicateError(_other_content(head.launch_config_id))
+        if stored.ttl is not None:
+            stored.update([self._model.ttl.remove()], add_version_condition=False)
+
+    def _fill(self, transaction: TransactWrite, change: PoolChange) -> None:
+        after, before = change.after, change.before
+        version = self._model.version
+        transaction.save(
+            _pool_item(self._model, after),
+            condition=version == before.version if before else self._model.sk.does_not_exist(),
+        )
+        providers = self._tables.providers
+        transaction.save(providers(ALL, after.pool_id))
+        for provider_id in (after.provider_id, *after.previous_provider_ids):
+            if provider_id == NULL_PROVIDER:
+                continue
+            current = provider_id == after.provider_id
+            heads = after.heads if current or before is None else before.heads
+            transaction.update(
+                *membership_item(
+                    self._tables.providers,
+                    provider_id,
+                    after.pool_id,
+                    locations={head.location for head in heads},
+                    previous=not current,
+                ),
+                add_version_condition=False,
+            )
+        if change.events:
+            transaction.save(outbox_item(providers, change.events, after.modified))
+
+
+def _other_content(launch_config_id: str) -> str:
+    return (
+        f"launch config {launch_config_id!r} exists with other content; "
+        "its content never changes, give the new one another id"
+    )
+
+
+def _pool_item(model: type[PoolItem], pool: Pool) -> PoolItem:
+    return model(
+        pool.pool_id,
+        POOL,
+        version=pool.version,
+        provider_id=pool.provider_id,
+        description=pool.description,
+        owner=pool.owner,
+        email_on_error=pool.email_on_error,
+        config=pool.config,
+        heads=[_head_json(head) for head in pool.heads],
+        previous=list(pool.previous_provider_ids),
+        created=pool.created,
+        modified=pool.modified,
+    )
+
+
+def _head_json(head: LaunchConfigHead) -> list[Any]:
+    return [
+        head.launch_config_id,
+        head.location,
+        head.capacity_per_instance,
+        round(head.modified.timestamp(), 3),
+        head.digest,
+        head.manager,
+    ]
+
+
+def _to_head(stored: Sequence[Any]) -> LaunchConfigHead:
+    name, location, capacity, modified, fingerprint, manager = stored
+    return LaunchConfigHead(
+        launch_config_id=name,
+        location=Location(location),
+        manager=manager,
+        capacity_per_instance=capacity,
+        modified=datetime.fromtimestamp(modified, UTC),
+        digest=fingerprint,
+    )
+
+
+def _to_pool(item: PoolItem) -> Pool:
+    return Pool(
+        pool_id=item.worker_pool_id,
+        provider_id=item.provider_id or NULL_PROVIDER,
+        description=item.description or "",
+        owner=item.owner or "",
+        email_on_error=bool(item.email_on_error),
+        config=item.config or {},
+        heads=tuple(_to_head(stored) for stored in item.heads or ()),
+        created=_required(item.created),
+        modified=_required(item.modified),
+        version=int(item.version or 0),
+        previous_provider_ids=tuple(item.previous or ()),
+    )
+
+
+def to_control(item: PoolItem) -> Control:
+    """A control item as a value."""
+    return Control(
+        pool_id=item.worker_pool_id,
+        version=int(item.version or 0),
+        open_plans=item.open_plans or {},
+        reasons_hash=item.reasons_hash or "",
+    )
+
+
+def _to_launch_config(item: PoolItem) -> LaunchConfig:
+    return LaunchConfig(
+        pool_id=item.worker_pool_id,
+        launch_config_id=item.sk.removeprefix(BODY),
+        body=json.loads(item.body or "{}"),
+        created=_required(item.created),
+    )
+
+
+def _required(moment: datetime | None) -> datetime:
+    if moment is None:
+        raise ValueError("an item without its time")
+    return moment

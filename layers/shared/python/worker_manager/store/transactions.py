@@ -1,0 +1,49 @@
+"""Committing transactions: a failed condition is told, a mere collision is tried again."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+from typing import TYPE_CHECKING
+
+from pynamodb.exceptions import TransactWriteError
+from pynamodb.transactions import TransactWrite
+
+from worker_manager.core.errors import ConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pynamodb.connection import Connection
+
+ATTEMPTS = 6
+_CHANCE = Random()
+
+
+def commit(
+    connection: Connection, fill: Callable[[TransactWrite], None], *, token: str | None = None
+) -> None:
+    """Write all that ``fill`` adds, or nothing.
+
+    ``token`` (at most 36 characters, derived from the content) makes a repeat after a lost
+    response the same transaction.  Raises ``ConflictError`` when a condition failed; a conflict
+    with another transaction is retried with growing pauses of at most 1.6 s, then raised as it is.
+    """
+    for attempt in range(ATTEMPTS):
+        try:
+            with TransactWrite(connection=connection, client_request_token=token) as transaction:
+                fill(transaction)
+        except TransactWriteError as error:
+            codes = {reason.code for reason in error.cancellation_reasons if reason}
+            if "ConditionalCheckFailed" in codes:
+                raise ConflictError("a condition of the transaction failed") from error
+            if not codes & {"TransactionConflict", "ThrottlingError"} or attempt == ATTEMPTS - 1:
+                raise
+            time.sleep(min(1.6, 0.05 * 2**attempt) * (0.5 + _CHANCE.random() / 2))
+        else:
+            return
+
+
+def is_condition_failure(error: Exception) -> bool:
+    """Whether a single write failed only because its condition did."""
+    return getattr(error, "cause_response_code", None) == "ConditionalCheckFailedException"

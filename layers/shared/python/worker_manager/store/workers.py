@@ -1,0 +1,220 @@
+"""Rows of workers: put if absent, changed by version, read live without the stopped ones.
+
+Every change is conditional on the version that was read, writes only what differs, and carries
+the events it causes in ``unsent``; ``sent`` clears them after they were published.  Planning reads
+the local index ``live``: those workers lack what it does not project (identity, secrets).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pynamodb.exceptions import PutError, UpdateError
+
+from worker_manager.core.model import Location, State, Surplus, Worker, WorkerKey
+from worker_manager.core.moments import from_wire, to_wire
+from worker_manager.store.transactions import is_condition_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from pynamodb.expressions.condition import Condition
+
+    from worker_manager.store.tables import Tables, WorkerItem
+
+_PLAIN = [
+    "provider_id",
+    "capacity",
+    "created",
+    "modified",
+    "expires",
+    "version",
+    "launch_config_id",
+    "order_id",
+    "deadline",
+    "registered",
+    "boot_time",
+    "first_claim",
+    "quarantine_until",
+    "stopping_since",
+    "stop_reason",
+    "secret_hash",
+    "previous_secret_hash",
+    "secret_rotated",
+]
+"""Fields that are stored under their own name, as they are."""
+
+
+class WorkerStore:
+    """Table ``workers``."""
+
+    def __init__(self, tables: Tables, *, kept: timedelta) -> None:
+        """``kept`` is how long a stopped worker's row stays."""
+        self._model = tables.workers
+        self._kept = kept
+
+    def get(self, key: WorkerKey) -> Worker | None:
+        """One worker, whole, read consistently."""
+        try:
+            item = self._model.get(key.pool_id, _sk(key), consistent_read=True)
+        except self._model.DoesNotExist:
+            return None
+        return to_worker(item)
+
+    def put_new(self, worker: Worker) -> bool:
+        """Write a worker that has no row; false, and nothing written, if it has one."""
+        item = self._model(worker.key.pool_id, _sk(worker.key), **self._attributes(worker))
+        try:
+            item.save(condition=self._model.sk.does_not_exist(), add_version_condition=False)
+        except PutError as error:
+            if is_condition_failure(error):
+                return False
+            raise
+        return True
+
+    def change(self, before: Worker, **changes: Any) -> Worker | None:
+        """Write ``changes`` if nobody changed the row since ``before``; ``None`` if somebody did.
+
+        Only what differs is written; the version moves on by one.
+        """
+        after = replace(before, **changes, version=before.version + 1)
+        if self._write(before, after):
+            return after
+        return None
+
+    def sent(self, worker: Worker) -> None:
+        """Forget the unsent events of ``worker``; a row that moved on since keeps its own."""
+        if worker.unsent:
+            self._write(worker, replace(worker, unsent=()))
+
+    def live(self, pool_id: str, location: Location | None = None) -> Iterator[Worker]:
+        """Workers that are not stopped (or have something unsent), read consistently.
+
+        They carry what the index projects; ``get`` has the rest.
+        """
+        condition = self._model.live.startswith(f"{location}#") if location else None
+        for item in self._model.query(pool_id, condition, index_name="live", consistent_read=True):
+            yield to_worker(item)
+
+    def rows_of_orders(self, pool_id: str, order_ids: Collection[str]) -> dict[str, int]:
+        """How many rows, in any state, carry each of these orders' ids."""
+        counts = dict.fromkeys(order_ids, 0)
+        wanted = sorted(order_ids)
+        for start in range(0, len(wanted), 50):
+            part = wanted[start : start + 50]
+            for item in self._model.query(
+                pool_id,
+                filter_condition=self._model.order_id.is_in(*part),
+                consistent_read=True,
+                attributes_to_get=["order_id"],
+            ):
+                counts[str(item.order_id)] += 1
+        return counts
+
+    def page(
+        self,
+        pool_id: str,
+        *,
+        group: str | None = None,
+        after: str | None = None,
+        limit: int,
+    ) -> list[Worker]:
+        """The next ``limit`` workers in any state, by group and id, beyond sort key ``after``."""
+        sk = self._model.sk
+        prefix = f"{group}#" if group else None
+        condition: Condition | None = sk.startswith(prefix) if prefix else None
+        if after is not None:
+            condition = sk.between(after + "\0", (prefix or "") + "\uffff")
+        items = self._model.query(pool_id, condition, limit=limit, consistent_read=True)
+        return [to_worker(item) for item in items]
+
+    def _write(self, before: Worker, after: Worker) -> bool:
+        old, new = self._attributes(before), self._attributes(after)
+        actions = []
+        for name in old.keys() | new.keys():
+            if old.get(name) == new.get(name):
+                continue
+            attribute = getattr(self._model, name)
+            value = new.get(name)
+            actions.append(attribute.remove() if value is None else attribute.set(value))
+        if not actions:
+            return True
+        item = self._model(before.key.pool_id, _sk(before.key))
+        try:
+            item.update(
+                actions,
+                condition=self._model.version == before.version,
+                add_version_condition=False,
+            )
+        except UpdateError as error:
+            if is_condition_failure(error):
+                return False
+            raise
+        return True
+
+    def _attributes(self, worker: Worker) -> dict[str, Any]:
+        """The item's attributes, without keys; absent ones are ``None``."""
+        values: dict[str, Any] = {name: getattr(worker, name) for name in _PLAIN}
+        values["state"] = worker.state.value
+        values["location"] = worker.location
+        values["reregistration_seconds"] = worker.reregistration.total_seconds()
+        values["inactivity_seconds"] = worker.queue_inactivity.total_seconds()
+        values["identity"] = dict(worker.identity) or None
+        values["unsent"] = list(worker.unsent) or None
+        values["surplus"] = _surplus_json(worker.surplus)
+        finished = worker.state is State.STOPPED
+        if finished and not worker.unsent:
+            values["live"] = None
+        else:
+            values["live"] = f"{worker.location}#{to_wire(worker.created)}#{worker.key.worker_id}"
+        values["ttl"] = self._ttl(worker) if finished else None
+        return values
+
+    def _ttl(self, worker: Worker) -> int:
+        return int((worker.modified + self._kept).timestamp())
+
+
+def _sk(key: WorkerKey) -> str:
+    return f"{key.group}#{key.worker_id}"
+
+
+def to_worker(item: WorkerItem) -> Worker:
+    """A worker from its item, whole or projected; what is missing has its default."""
+    group, _, worker_id = item.sk.partition("#")
+    location = item.location or (item.live or "").partition("#")[0]
+    given: dict[str, Any] = {
+        name: value for name in _PLAIN if (value := getattr(item, name)) is not None
+    }
+    for name in ("capacity", "version"):
+        given[name] = int(given[name])
+    if item.reregistration_seconds is not None:
+        given["reregistration"] = timedelta(seconds=item.reregistration_seconds)
+    if item.inactivity_seconds is not None:
+        given["queue_inactivity"] = timedelta(seconds=item.inactivity_seconds)
+    return Worker(
+        key=WorkerKey(item.worker_pool_id, group, worker_id),
+        location=Location(location),
+        state=State(item.state),
+        identity=item.identity or {},
+        unsent=tuple(item.unsent or ()),
+        surplus=_surplus(item.surplus),
+        **given,
+    )
+
+
+def _surplus_json(surplus: Surplus | None) -> Mapping[str, Any] | None:
+    if surplus is None:
+        return None
+    return {
+        "terminate": surplus.terminate,
+        "reason": surplus.reason,
+        "decided": to_wire(surplus.decided),
+    }
+
+
+def _surplus(stored: Mapping[str, Any] | None) -> Surplus | None:
+    if stored is None:
+        return None
+    return Surplus(stored["terminate"], stored["reason"], from_wire(stored["decided"]))
