@@ -1,0 +1,189 @@
+"""What the functions say to each other, as JSON that both sides can read.
+
+A message is a request to look, not a fact: whoever receives it reads the tables again, so that
+duplicates, reordering and losses cost time at most.  ``at`` is when its tick was due; ticks older
+than two intervals are acknowledged unread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.ids import event_id
+from worker_manager.core.model import (
+    Json,
+    Location,
+    MachineStatus,
+    Sighting,
+    WorkerKey,
+)
+from worker_manager.core.moments import from_wire, to_wire
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+
+def _moments(given: Mapping[str, str]) -> dict[Location, datetime]:
+    return {Location(name): from_wire(text) for name, text in given.items()}
+
+
+def _texts(given: Mapping[Location, datetime]) -> dict[str, str]:
+    return {name: to_wire(moment) for name, moment in given.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionPool:
+    """Plan one pool.  ``not_before`` and ``stale`` (since when) are by location."""
+
+    pool_id: str
+    tick: str
+    at: datetime | None = None
+    not_before: Mapping[Location, datetime] = field(default_factory=dict)
+    stale: Mapping[Location, datetime] = field(default_factory=dict)
+
+    @property
+    def dedup(self) -> str:
+        """FIFO deduplication id: the same tick of the same pool is one message."""
+        return event_id("provision", self.pool_id, self.tick)
+
+    def to_json(self) -> dict[str, Any]:
+        """The message body."""
+        return {
+            "pool": self.pool_id,
+            "tick": self.tick,
+            "at": to_wire(self.at) if self.at else None,
+            "notBefore": _texts(self.not_before),
+            "stale": _texts(self.stale),
+        }
+
+    @classmethod
+    def from_json(cls, body: Json) -> ProvisionPool:
+        """From a message body."""
+        return cls(
+            pool_id=body["pool"],
+            tick=body["tick"],
+            at=from_wire(body["at"]) if body.get("at") else None,
+            not_before=_moments(body.get("notBefore", {})),
+            stale=_moments(body.get("stale", {})),
+        )
+
+
+def pool_changed(pool_id: str, version: int) -> ProvisionPool:
+    """Look at a pool at once because its definition changed; never stale."""
+    return ProvisionPool(pool_id, f"change#{version}")
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPool:
+    """Settle one pool's workers in one location against a complete list.
+
+    ``listed_at`` is when the list began.  ``strays_reported`` tells that an earlier list had found
+    strays there and that they were not too many to believe.
+    """
+
+    pool_id: str
+    location: Location
+    tick: str
+    listed_at: datetime
+    sightings: tuple[Sighting, ...] = ()
+    strays_reported: bool = False
+
+    @property
+    def group(self) -> str:
+        """FIFO group."""
+        return event_id("scan-group", self.pool_id, self.location)
+
+    @property
+    def dedup(self) -> str:
+        """FIFO deduplication id."""
+        return event_id("scan", self.pool_id, self.location, self.tick)
+
+    def to_json(self) -> dict[str, Any]:
+        """The message body."""
+        return {
+            "pool": self.pool_id,
+            "location": self.location,
+            "tick": self.tick,
+            "listedAt": to_wire(self.listed_at),
+            "strays": self.strays_reported,
+            "sightings": [_sighting_json(sighting) for sighting in self.sightings],
+        }
+
+    @classmethod
+    def from_json(cls, body: Json) -> ScanPool:
+        """From a message body."""
+        location = Location(body["location"])
+        return cls(
+            pool_id=body["pool"],
+            location=location,
+            tick=body["tick"],
+            listed_at=from_wire(body["listedAt"]),
+            strays_reported=body["strays"],
+            sightings=tuple(
+                _sighting(body["pool"], location, given) for given in body["sightings"]
+            ),
+        )
+
+
+def _sighting_json(sighting: Sighting) -> list[Any]:
+    return [
+        sighting.key.group,
+        sighting.key.worker_id,
+        sighting.status.value,
+        sighting.launch_config_id,
+        sighting.order_id,
+        to_wire(sighting.launched) if sighting.launched else None,
+    ]
+
+
+def _sighting(pool_id: str, location: Location, given: list[Any]) -> Sighting:
+    group, worker_id, status, launch_config_id, order_id, launched = given
+    return Sighting(
+        key=WorkerKey(pool_id, group, worker_id),
+        location=location,
+        status=MachineStatus(status),
+        launch_config_id=launch_config_id,
+        order_id=order_id,
+        launched=from_wire(launched) if launched else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """Delete the machine of a worker whose row says ``stopping``."""
+
+    key: WorkerKey
+
+    def to_json(self) -> dict[str, Any]:
+        """The message body."""
+        return {
+            "kind": "terminate",
+            "pool": self.key.pool_id,
+            "group": self.key.group,
+            "worker": self.key.worker_id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Look at a pool again: an order of it was refused with a time to wait."""
+
+    pool_id: str
+    tick: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The message body."""
+        return {"kind": "resume", "pool": self.pool_id, "tick": self.tick}
+
+
+def advance_from_json(body: Json) -> Terminate | Resume:
+    """A message of an ``advance`` queue; ``ValueError`` for a kind nobody knows."""
+    match body["kind"]:
+        case "terminate":
+            return Terminate(WorkerKey(body["pool"], body["group"], body["worker"]))
+        case "resume":
+            return Resume(body["pool"], body["tick"])
+        case kind:
+            raise ValueError(f"unknown kind of message {kind!r}")
