@@ -1,0 +1,1 @@
+"""Simulated clouds: HTTP services that speak real clouds' protocols to the real SDKs."""
