@@ -1,0 +1,1 @@
+"""Amazon EC2.  Where to read next: ``provider``, then ``launch``, ``listing`` and ``by_id``."""

@@ -1,0 +1,35 @@
+"""Which code serves which ``providerType``, by dotted name, so that a function loads one cloud.
+
+Where to read next: ``protocol`` (what a cloud must do), ``aws.provider`` (one that does).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from worker_manager.providers.protocol import CloudProvider
+
+CLOUDS: Mapping[str, str] = {
+    "aws": "worker_manager.providers.aws.provider:AwsProvider",
+}
+"""Provider types with a cloud behind them: ``module:class``."""
+
+PROVIDER_TYPES = frozenset({*CLOUDS, "static"})
+"""All that a provider's ``providerType`` may be.  Static workers stand in somebody's own racks:
+no cloud launches, lists or terminates them."""
+
+
+def load_cloud(provider_type: str) -> Callable[..., CloudProvider]:
+    """The class for a cloud's provider type; its module and SDK are imported here, not before.
+
+    Raises ``LookupError`` for a type that has no cloud.
+    """
+    if provider_type not in CLOUDS:
+        raise LookupError(f"provider type {provider_type!r} has no cloud; known: {sorted(CLOUDS)}")
+    module, _, name = CLOUDS[provider_type].partition(":")
+    loaded: Any = getattr(import_module(module), name)
+    return loaded  # type: ignore[no-any-return]

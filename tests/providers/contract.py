@@ -1,0 +1,49 @@
+"""What a test of the provider contract needs of each cloud, besides its provider.
+
+Where to read next: ``test_contract`` (the contract), ``conftest`` (the clouds it runs over).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from worker_manager.core.errors import CloudError
+    from worker_manager.core.model import WorkerKey
+    from worker_manager.providers.fake import Method
+    from worker_manager.providers.protocol import CloudProvider
+
+
+class Stage(Protocol):
+    """One cloud under a test's control.  Its machines run as soon as they are launched."""
+
+    @property
+    def provider(self) -> CloudProvider:
+        """The provider under test."""
+
+    @property
+    def elsewhere(self) -> CloudProvider:
+        """The same cloud's provider in another deployment."""
+
+    def allow(self, count: int) -> None:
+        """Have room for so many machines of the orders' kind in all."""
+
+    def stop(self, key: WorkerKey) -> None:
+        """Power a machine off without deleting it."""
+
+    def vanish(self, key: WorkerKey) -> None:
+        """Take a machine away so that nobody remembers it."""
+
+    def hide_new_machines(self, lag: timedelta) -> None:
+        """Let answers know of a machine only so long after its launch."""
+
+    def pass_time(self, time: timedelta) -> None:
+        """Move the cloud's clock."""
+
+    def refuse(self, method: Method, error: type[CloudError]) -> None:
+        """Let the next call fail, before it acts, in a way that means this error."""
+
+    def lose_answer(self, method: Method) -> None:
+        """Let the next call act and its answer get lost."""
