@@ -1,6 +1,6 @@
 """What a test of the provider contract needs of each cloud, besides its provider.
 
-Where to read next: ``test_contract`` (the contract), ``conftest`` (the clouds it runs over).
+Where to read next: ``test_contract`` (the contract), ``stages`` (the clouds it runs over).
 """
 
 from __future__ import annotations

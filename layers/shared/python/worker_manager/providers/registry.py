@@ -6,7 +6,7 @@ Where to read next: ``protocol`` (what a cloud must do), ``aws.provider`` (one t
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,5 +31,4 @@ def load_cloud(provider_type: str) -> Callable[..., CloudProvider]:
     if provider_type not in CLOUDS:
         raise LookupError(f"provider type {provider_type!r} has no cloud; known: {sorted(CLOUDS)}")
     module, _, name = CLOUDS[provider_type].partition(":")
-    loaded: Any = getattr(import_module(module), name)
-    return loaded  # type: ignore[no-any-return]
+    return cast("Callable[..., CloudProvider]", getattr(import_module(module), name))

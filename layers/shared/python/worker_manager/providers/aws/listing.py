@@ -39,7 +39,8 @@ STATUS = {
     "stopped": MachineStatus.STOPPED,
     "terminated": MachineStatus.GONE,
 }
-"""EC2's states in our words.  A machine that stops is powered off, not deleted: it still costs."""
+"""EC2's states in our words.  A machine that stops is powered off, not deleted: it still costs.
+A state that EC2 adds one day is taken for running, which is the one that nobody acts upon."""
 
 LISTED_STATES = [state for state, status in STATUS.items() if status is not MachineStatus.GONE]
 

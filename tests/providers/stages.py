@@ -1,0 +1,134 @@
+"""The clouds that the provider contract runs over: the fake, and EC2 simulated over HTTP."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import TYPE_CHECKING
+
+from infra.local.clouds.ec2 import (
+    CapacityScope,
+    Ec2Cloud,
+    Ec2Server,
+    Fault,
+    FaultKind,
+    Settings,
+)
+from tests.providers.orders import BODY, DEPLOYMENT, NOW, OREGON, OTHER_DEPLOYMENT
+from worker_manager.core.errors import (
+    CloudError,
+    CloudUnavailableError,
+    InvalidLaunchConfigError,
+    NotAuthorizedError,
+    OutOfCapacityError,
+    QuotaExceededError,
+    ThrottledError,
+)
+from worker_manager.providers.aws.provider import AwsProvider
+from worker_manager.providers.fake import FakeProvider, Method
+from worker_manager.providers.fake_cloud import FakeCloud
+
+if TYPE_CHECKING:
+    import boto3
+
+    from worker_manager.core.model import WorkerKey
+
+ACTIONS = {
+    Method.INSTANCES: "DescribeInstances",
+    Method.LOOKUP: "DescribeInstances",
+    Method.LAUNCH: "RunInstances",
+    Method.TERMINATE: "TerminateInstances",
+}
+CODES = {
+    OutOfCapacityError: "InsufficientInstanceCapacity",
+    QuotaExceededError: "VcpuLimitExceeded",
+    InvalidLaunchConfigError: "InvalidAMIID.NotFound",
+    ThrottledError: "RequestLimitExceeded",
+    CloudUnavailableError: "InternalError",
+    NotAuthorizedError: "UnauthorizedOperation",
+}
+
+
+class VirtualClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def timestamp(self) -> float:
+        return self.now.astimezone(UTC).timestamp()
+
+
+class FakeStage:
+    """The fake cloud as a stage."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.cloud = FakeCloud(clock=self.clock)
+        self.provider = FakeProvider(provider_id="aws", deployment=DEPLOYMENT, cloud=self.cloud)
+        self.elsewhere = FakeProvider(
+            provider_id="aws", deployment=OTHER_DEPLOYMENT, cloud=self.cloud
+        )
+
+    def allow(self, count: int) -> None:
+        self.cloud.capacity["lc-6350aa384f6ab04fc4d1"] = count
+
+    def stop(self, key: WorkerKey) -> None:
+        self.cloud.stop(key)
+
+    def vanish(self, key: WorkerKey) -> None:
+        self.cloud.vanish(key)
+
+    def hide_new_machines(self, lag: timedelta) -> None:
+        self.cloud.list_lag = lag
+
+    def pass_time(self, time: timedelta) -> None:
+        self.clock.now += time
+
+    def refuse(self, method: Method, error: type[CloudError]) -> None:
+        self.provider.fail(method, error("refused", code=CODES[error]))
+
+    def lose_answer(self, method: Method) -> None:
+        self.provider.fail(method, CloudUnavailableError("answer lost"), after_acting=True)
+
+
+class Ec2Stage:
+    """The simulated EC2 as a stage."""
+
+    def __init__(self, server: Ec2Server, session: boto3.Session) -> None:
+        self.clock = VirtualClock()
+        settings = Settings(pending_seconds=0, shutting_down_seconds=0, stopping_seconds=0)
+        self.cloud = Ec2Cloud(settings, clock=self.clock.timestamp, rng=Random(7))
+        server.cloud = self.cloud
+        self.provider = AwsProvider(provider_id="aws", deployment=DEPLOYMENT, session=session)
+        self.elsewhere = AwsProvider(
+            provider_id="aws", deployment=OTHER_DEPLOYMENT, session=session
+        )
+
+    def allow(self, count: int) -> None:
+        scope = CapacityScope(OREGON, BODY["launchConfig"]["InstanceType"])
+        self.cloud.limits.capacity[scope] = count
+
+    def stop(self, key: WorkerKey) -> None:
+        self.cloud.stop(key.group, [key.worker_id])
+
+    def vanish(self, key: WorkerKey) -> None:
+        self.cloud.forget([key.worker_id])
+
+    def hide_new_machines(self, lag: timedelta) -> None:
+        self.cloud.change_settings(list_lag_seconds=lag.total_seconds())
+
+    def pass_time(self, time: timedelta) -> None:
+        self.clock.now += time
+
+    def refuse(self, method: Method, error: type[CloudError]) -> None:
+        self.cloud.faults.add(Fault(FaultKind.ERROR, ACTIONS[method], code=CODES[error]))
+
+    def refuse_always(self, action: str, code: str) -> None:
+        self.cloud.faults.add(Fault(FaultKind.ERROR, action, code=code, times=None))
+
+    def lose_answer(self, method: Method) -> None:
+        self.cloud.faults.add(Fault(FaultKind.LOST, ACTIONS[method]))
