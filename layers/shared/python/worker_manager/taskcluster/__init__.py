@@ -1,0 +1,1 @@
+"""How we and Taskcluster's clients know each other.  Start at ``auth``, then ``hawk``."""
