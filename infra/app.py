@@ -41,11 +41,16 @@ def synthesise(
 
 def deployed_code() -> Code:
     """The code as it goes to Lambda; ``make layers`` builds the layer."""
+    runtime_layer = LAMBDA.folder(RUNTIME)
+
+    def hash_of(folder: Path) -> str | None:
+        return content_hash(RUNTIME, target=LAMBDA) if folder == runtime_layer else None
+
     return Code(
         functions=ROOT / "functions",
         shared_layer=ROOT / "layers" / "shared",
-        runtime_layer=LAMBDA.folder(RUNTIME),
-        runtime_hash=content_hash(RUNTIME, target=LAMBDA),
+        runtime_layer=runtime_layer,
+        hash_of=hash_of,
     )
 
 

@@ -26,6 +26,7 @@ from infra.constructs.queues import dead_letters
 from infra.constructs.tables import Tables
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from constructs import Construct
@@ -38,12 +39,15 @@ EVENT_SOURCE = "worker-manager"
 
 @dataclass(frozen=True, kw_only=True)
 class Code:
-    """Where the code is: a folder a function, and a folder a layer with its content hash."""
+    """Where the code is: a folder a function, and a folder a layer.
+
+    ``hash_of`` names a folder's content; where it answers ``None``, CDK reads the content.
+    """
 
     functions: Path
     shared_layer: Path
     runtime_layer: Path
-    runtime_hash: str | None = None
+    hash_of: Callable[[Path], str | None]
 
 
 class WorkerManagerStack(Stack):
@@ -79,6 +83,7 @@ class WorkerManagerStack(Stack):
         self.service = Service(
             settings=settings,
             functions=code.functions,
+            hash_of=code.hash_of,
             layers=self._layers(code),
             environment={
                 "WM_STAGE": settings.name,
@@ -116,20 +121,21 @@ class WorkerManagerStack(Stack):
         )
 
     def _layers(self, code: Code) -> list[lambda_.ILayerVersion]:
-        def layer(name: str, path: Path, asset: lambda_.Code) -> lambda_.LayerVersion:
-            return lambda_.LayerVersion(
+        return [
+            lambda_.LayerVersion(
                 self,
                 name,
-                code=asset,
+                code=lambda_.Code.from_asset(
+                    str(folder), exclude=exclude, asset_hash=code.hash_of(folder)
+                ),
                 compatible_architectures=[lambda_.Architecture.ARM_64],
-                description=f"{path.name}: {self._settings.name}",
+                description=f"{folder.name}: {self._settings.name}",
             )
-
-        shared = lambda_.Code.from_asset(str(code.shared_layer), exclude=["**/__pycache__"])
-        runtime = lambda_.Code.from_asset(str(code.runtime_layer), asset_hash=code.runtime_hash)
-        return [
-            layer("SharedLayer", code.shared_layer, shared),
-            layer("RuntimeLayer", code.runtime_layer, runtime),
+            for name, folder, exclude in (
+                ("SharedLayer", code.shared_layer, ["**/__pycache__"]),
+                # Its compiled files were written for Lambda, see ``build_layers``.
+                ("RuntimeLayer", code.runtime_layer, None),
+            )
         ]
 
     def _providers(self) -> str:

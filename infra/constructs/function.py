@@ -26,7 +26,7 @@ from constructs import Construct
 from infra.settings import PYTHON, StageSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from infra.constructs.tables import NamedTable
@@ -47,6 +47,7 @@ class Service:
 
     settings: StageSettings
     functions: Path
+    hash_of: Callable[[Path], str | None]
     layers: Sequence[lambda_.ILayerVersion]
     environment: Mapping[str, str]
     schedule_state: str
@@ -71,6 +72,7 @@ class ServiceFunction(Construct):
         suffix = f"-{provider_id}" if provider_id else ""
         self.name = service.settings.resource_name(folder.replace("_", "-") + suffix)
         self.timeout_seconds = timeout_seconds
+        folder_path = service.functions / folder
         log_group = logs.LogGroup(
             self,
             "Log",
@@ -91,7 +93,9 @@ class ServiceFunction(Construct):
             runtime=lambda_.Runtime(f"python{PYTHON}", lambda_.RuntimeFamily.PYTHON),
             architecture=lambda_.Architecture.ARM_64,
             code=lambda_.Code.from_asset(
-                str(service.functions / folder), exclude=["**/__pycache__"]
+                str(folder_path),
+                exclude=["**/__pycache__"],
+                asset_hash=service.hash_of(folder_path),
             ),
             handler="handler.handle",
             layers=service.layers,
