@@ -1,0 +1,298 @@
+"""The embedded queue's table: tasks, the lists they wait in, and the workers that called.
+
+=========================  ==========================================  =========================
+partition                  sort key                                    what
+=========================  ==========================================  =========================
+``task#<task id>``         ``definition``                              JSON text, never changed
+``task#<task id>``         ``status``                                  JSON text, by version
+``<queue id>#pending``     ``<priority>#<scheduled>#<task>#<run>``     waiting, next one first
+``<queue id>#claimed``     ``<taken until>#<task id>#<run>``           claimed, overdue ones first
+``<queue id>#workers``     ``<group>/<worker id>``                     JSON text, by version
+=========================  ==========================================  =========================
+
+A task's status and its line in a list change in one transaction, so a task is in one list or in
+none, and of two claimers one loses.  Counting reads one partition and returns no items.  What
+tasks may do is decided in ``worker_manager.queue.tasks``; here they are texts with a version.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.exceptions import DoesNotExist, PutError, TransactWriteError
+from pynamodb.models import Model
+from pynamodb.transactions import TransactWrite
+
+from worker_manager.core.errors import ConflictError, DuplicateError
+from worker_manager.core.moments import to_wire
+from worker_manager.store.tables import MomentAttribute, bind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pynamodb.connection import Connection
+    from pynamodb.expressions.condition import Condition
+
+LINE_KEPT = timedelta(days=1)
+"""How long a forgotten line outlives its task's deadline before DynamoDB drops it."""
+
+
+class QueueItem(Model):
+    """Table ``queue``; keys and what is under them as in the module's docstring."""
+
+    class Meta:
+        """Bound by ``QueueTable.bind``."""
+
+        table_name = "queue"
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+    ttl = NumberAttribute(null=True)
+    version = NumberAttribute(null=True)
+    # definition, status, worker
+    body = UnicodeAttribute(null=True)
+    expires = MomentAttribute(null=True)
+    # pending, claimed
+    task_id = UnicodeAttribute(null=True)
+    until = MomentAttribute(null=True)
+    deadline = MomentAttribute(null=True)
+    worker = UnicodeAttribute(null=True)
+
+
+class Listed(StrEnum):
+    """The two lists of a queue."""
+
+    PENDING = "pending"
+    CLAIMED = "claimed"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One run in one of its queue's lists.
+
+    ``order`` sorts the list.  At ``until`` the line stops counting: a claim is over, a waiting
+    task is past its deadline.
+    """
+
+    queue_id: str
+    listed: Listed
+    order: str
+    task_id: str
+    until: datetime
+    deadline: datetime
+    worker: str = ""
+    """``<group>/<worker id>`` of a claim."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTask:
+    """A task as two texts; ``version`` is the one to be replaced."""
+
+    task_id: str
+    definition: str
+    status: str
+    expires: datetime
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWorker:
+    """What is remembered of one worker, as a text; ``expires`` is when it may be forgotten."""
+
+    queue_id: str
+    worker: str
+    body: str
+    expires: datetime
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTable:
+    """The verbs of the queue's table."""
+
+    items: type[QueueItem]
+    connection: Connection
+
+    @classmethod
+    def bind(cls, table_name: str, connection: Connection) -> QueueTable:
+        """The table called ``table_name`` over a connection of ``store.tables.connect``."""
+        return cls(bind(QueueItem, table_name, connection), connection)
+
+    def create(self, task: StoredTask, line: Line | None) -> None:
+        """Store a new task in its list.  Raises ``DuplicateError`` if the id is taken."""
+        absent = QueueItem.pk.does_not_exist()
+        expires = _epoch(task.expires)
+        definition = self.items(
+            _task_key(task.task_id), "definition", body=task.definition, ttl=expires
+        )
+        try:
+            with self._transaction() as write:
+                write.save(definition, condition=absent)
+                write.save(self._status(task, version=1), condition=absent)
+                if line is not None:
+                    write.save(self._line(line))
+        except ConflictError as error:
+            raise DuplicateError(f"task {task.task_id} exists") from error
+
+    def read(self, task_id: str) -> StoredTask | None:
+        """The task as it is now, or ``None``.  One request, strongly consistent."""
+        found = {
+            item.sk: item for item in self.items.query(_task_key(task_id), consistent_read=True)
+        }
+        if not {"definition", "status"} <= found.keys():
+            return None
+        definition, status = found["definition"], found["status"]
+        return StoredTask(
+            task_id=task_id,
+            definition=str(definition.body),
+            status=str(status.body),
+            expires=status.expires,
+            version=int(status.version),
+        )
+
+    def replace(self, task: StoredTask, *, old_line: Line | None, new_line: Line | None) -> None:
+        """Write a task's next status over ``task.version`` and move its line along.
+
+        Raises ``ConflictError`` if somebody else changed the task first.
+        """
+        with self._transaction() as write:
+            write.save(
+                self._status(task, version=task.version + 1),
+                condition=QueueItem.version == task.version,
+            )
+            if old_line is not None and old_line != new_line:
+                write.delete(self._line(old_line))
+            if new_line is not None and new_line != old_line:
+                write.save(self._line(new_line))
+
+    def lines(
+        self, queue_id: str, listed: Listed, *, limit: int, due: datetime | None = None
+    ) -> list[Line]:
+        """The first ``limit`` lines of a list; of those ``due``, when given, by then.
+
+        ``due`` is for claims, whose order begins with the time until which they are taken.
+        """
+        by_then = QueueItem.sk < f"{to_wire(due)}$" if due is not None else None
+        found = self.items.query(f"{queue_id}#{listed}", by_then, consistent_read=True, limit=limit)
+        return [_to_line(item) for item in found]
+
+    def claims_of(self, queue_id: str, worker: str) -> list[Line]:
+        """Every claim that ``<group>/<worker id>`` holds.  Reads the queue's whole list."""
+        found = self.items.query(
+            f"{queue_id}#{Listed.CLAIMED}",
+            filter_condition=QueueItem.worker == worker,
+            consistent_read=True,
+        )
+        return [_to_line(item) for item in found]
+
+    def drop(self, line: Line) -> None:
+        """Remove a line whose task is gone."""
+        self._line(line).delete()
+
+    def count(self, queue_id: str, listed: Listed, *, after: datetime) -> int:
+        """How many lines still count ``after`` that moment."""
+        return self.items.count(
+            f"{queue_id}#{listed}",
+            filter_condition=QueueItem.until > after,
+            consistent_read=True,
+        )
+
+    def worker(self, queue_id: str, worker: str) -> StoredWorker | None:
+        """What is remembered of a worker, strongly consistent; ``None`` if nothing is."""
+        try:
+            item = self.items.get(f"{queue_id}#workers", worker, consistent_read=True)
+        except DoesNotExist:
+            return None
+        return _to_worker(queue_id, item)
+
+    def save_worker(self, worker: StoredWorker) -> None:
+        """Write a worker over ``worker.version``; ``ConflictError`` if that has changed."""
+        item = self.items(
+            f"{worker.queue_id}#workers",
+            worker.worker,
+            body=worker.body,
+            expires=worker.expires,
+            ttl=_epoch(worker.expires),
+            version=worker.version + 1,
+        )
+        unchanged: Condition = (
+            QueueItem.version == worker.version if worker.version else QueueItem.pk.does_not_exist()
+        )
+        try:
+            item.save(condition=unchanged)
+        except PutError as error:
+            if error.cause_response_code == "ConditionalCheckFailedException":
+                raise ConflictError(f"worker {worker.worker} changed meanwhile") from error
+            raise
+
+    def workers(self, queue_id: str, *, limit: int, after: str = "") -> list[StoredWorker]:
+        """At most ``limit`` workers by name, from the one that follows ``after``."""
+        beyond = QueueItem.sk > after if after else None
+        found = self.items.query(
+            f"{queue_id}#workers", beyond, consistent_read=True, page_size=limit
+        )
+        return [_to_worker(queue_id, item) for item in islice(found, limit)]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[TransactWrite]:
+        """All or nothing; a lost race, of whichever kind, is a ``ConflictError``."""
+        try:
+            with TransactWrite(connection=self.connection) as write:
+                yield write
+        except TransactWriteError as error:
+            codes = {reason.code for reason in error.cancellation_reasons if reason is not None}
+            if codes & {"ConditionalCheckFailed", "TransactionConflict"}:
+                raise ConflictError("somebody else changed the task first") from error
+            raise
+
+    def _status(self, task: StoredTask, *, version: int) -> QueueItem:
+        return self.items(
+            _task_key(task.task_id),
+            "status",
+            body=task.status,
+            expires=task.expires,
+            ttl=_epoch(task.expires),
+            version=version,
+        )
+
+    def _line(self, line: Line) -> QueueItem:
+        return self.items(
+            f"{line.queue_id}#{line.listed}",
+            line.order,
+            task_id=line.task_id,
+            until=line.until,
+            deadline=line.deadline,
+            worker=line.worker or None,
+            ttl=_epoch(line.deadline + LINE_KEPT),
+        )
+
+
+def _task_key(task_id: str) -> str:
+    return f"task#{task_id}"
+
+
+def _epoch(moment: datetime) -> int:
+    return int(moment.timestamp())
+
+
+def _to_line(item: QueueItem) -> Line:
+    queue_id, _, listed = item.pk.rpartition("#")
+    return Line(
+        queue_id=queue_id,
+        listed=Listed(listed),
+        order=item.sk,
+        task_id=str(item.task_id),
+        until=item.until,
+        deadline=item.deadline,
+        worker=item.worker or "",
+    )
+
+
+def _to_worker(queue_id: str, item: QueueItem) -> StoredWorker:
+    return StoredWorker(queue_id, item.sk, str(item.body), item.expires, int(item.version or 0))

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.session import Session
+from moto import mock_aws
+from pynamodb.exceptions import TransactWriteError
+
+from worker_manager.core.errors import ConflictError, DuplicateError
+from worker_manager.store.queue_table import Line, Listed, QueueTable, StoredTask, StoredWorker
+from worker_manager.store.tables import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+POOL = "proj-x/builders"
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[QueueTable]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "dead")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "dead")
+    with mock_aws():
+        table = QueueTable.bind("queue-under-test", connect(Session(), "us-east-1"))
+        table.items.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
+        yield table
+
+
+def a_task(task_id: str = "one", **overrides: Any) -> StoredTask:
+    fields: dict[str, Any] = {
+        "task_id": task_id,
+        "definition": "{}",
+        "status": "pending",
+        "expires": NOON + timedelta(days=30),
+    }
+    return StoredTask(**(fields | overrides))
+
+
+def a_line(order: str = "3#a", **overrides: Any) -> Line:
+    fields: dict[str, Any] = {
+        "queue_id": POOL,
+        "listed": Listed.PENDING,
+        "order": order,
+        "task_id": "one",
+        "until": NOON + timedelta(hours=5),
+        "deadline": NOON + timedelta(hours=5),
+    }
+    return Line(**(fields | overrides))
+
+
+def refuse(table: QueueTable, monkeypatch: pytest.MonkeyPatch, *codes: str) -> None:
+    """Let transactions be cancelled for these reasons, one an item."""
+
+    def cancelled(operation: str, _: Any) -> Any:
+        reasons = [{"Code": code, "Message": "injected"} for code in codes]
+        error: Any = {
+            "Error": {"Code": "TransactionCanceledException", "Message": "injected"},
+            "CancellationReasons": reasons,
+        }
+        raise ClientError(error, operation)
+
+    monkeypatch.setattr(table.connection.client, "_make_api_call", cancelled)
+
+
+def test_a_task_is_stored_with_its_line(table: QueueTable) -> None:
+    table.create(a_task(), a_line())
+
+    assert table.read("one") == a_task(version=1)
+    assert table.lines(POOL, Listed.PENDING, limit=10) == [a_line()]
+
+
+def test_a_taken_id_changes_nothing(table: QueueTable) -> None:
+    table.create(a_task(), a_line())
+
+    with pytest.raises(DuplicateError):
+        table.create(a_task(status="other"), a_line("4#a"))
+    assert table.read("one") == a_task(version=1)
+    assert table.count(POOL, Listed.PENDING, after=NOON) == 1
+
+
+def test_a_task_moves_with_its_line_only_from_the_version_that_was_read(
+    table: QueueTable,
+) -> None:
+    table.create(a_task(), a_line())
+    claimed = a_line("2026#one", listed=Listed.CLAIMED, worker="g/w")
+    after = a_task(status="running", version=1)
+    table.replace(after, old_line=a_line(), new_line=claimed)
+
+    with pytest.raises(ConflictError):
+        table.replace(after, old_line=a_line(), new_line=None)
+    assert table.lines(POOL, Listed.PENDING, limit=10) == []
+    assert table.lines(POOL, Listed.CLAIMED, limit=10) == [claimed]
+    assert table.read("one") == a_task(status="running", version=2)
+
+
+def test_a_line_that_stays_where_it_is_survives_a_change_of_status(table: QueueTable) -> None:
+    table.create(a_task(), a_line())
+    table.replace(a_task(version=1), old_line=a_line(), new_line=a_line())
+
+    assert table.lines(POOL, Listed.PENDING, limit=10) == [a_line()]
+
+
+def test_only_lines_that_still_hold_are_counted(table: QueueTable) -> None:
+    for hour in range(4):
+        until = NOON + timedelta(hours=hour)
+        table.create(a_task(str(hour)), a_line(str(hour), task_id=str(hour), until=until))
+
+    assert table.count(POOL, Listed.PENDING, after=NOON + timedelta(hours=1)) == 2
+
+
+def test_overdue_claims_are_found_up_to_the_very_moment(table: QueueTable) -> None:
+    for minute in range(3):
+        order = f"2026-11-30T12:0{minute}:00.000Z#{minute}"
+        table.create(a_task(str(minute)), a_line(order, listed=Listed.CLAIMED, task_id=str(minute)))
+
+    due = table.lines(POOL, Listed.CLAIMED, limit=10, due=NOON + timedelta(minutes=1))
+
+    assert [line.task_id for line in due] == ["0", "1"]
+
+
+def test_claims_of_one_worker_are_found_among_many(table: QueueTable) -> None:
+    for number in range(6):
+        table.create(
+            a_task(str(number)),
+            a_line(
+                str(number),
+                listed=Listed.CLAIMED,
+                task_id=str(number),
+                worker=f"g/w-{number % 3}",
+            ),
+        )
+
+    assert [line.task_id for line in table.claims_of(POOL, "g/w-1")] == ["1", "4"]
+
+
+def test_items_are_dropped_by_the_table_some_time_after_they_stop_mattering(
+    table: QueueTable,
+) -> None:
+    table.create(a_task(), a_line())
+
+    ttl = {item.sk: item.ttl for item in table.items.scan()}
+
+    assert ttl["definition"] == ttl["status"] == (NOON + timedelta(days=30)).timestamp()
+    assert ttl["3#a"] == (NOON + timedelta(days=1, hours=5)).timestamp()
+
+
+def test_a_worker_is_written_only_over_the_version_that_was_read(table: QueueTable) -> None:
+    worker = StoredWorker(POOL, "g/w", "{}", NOON)
+    table.save_worker(worker)
+
+    with pytest.raises(ConflictError):
+        table.save_worker(worker)
+    stored = table.worker(POOL, "g/w")
+    assert stored == StoredWorker(POOL, "g/w", "{}", NOON, version=1)
+    table.save_worker(stored)
+    with pytest.raises(ConflictError):
+        table.save_worker(stored)
+
+
+def test_an_unknown_task_or_worker_is_none(table: QueueTable) -> None:
+    assert table.read("none") is None
+    assert table.worker(POOL, "g/none") is None
+
+
+@pytest.mark.parametrize("code", ["TransactionConflict", "ConditionalCheckFailed"])
+def test_either_kind_of_lost_race_is_a_conflict(
+    table: QueueTable, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    refuse(table, monkeypatch, "None", code)
+
+    with pytest.raises(ConflictError):
+        table.replace(a_task(version=1), old_line=a_line(), new_line=None)
+
+
+def test_a_transaction_refused_for_another_reason_is_not_taken_for_a_lost_race(
+    table: QueueTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(table, monkeypatch, "ThrottlingError", "None")
+
+    with pytest.raises(TransactWriteError):
+        table.replace(a_task(version=1), old_line=a_line(), new_line=None)
