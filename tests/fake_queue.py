@@ -1,0 +1,94 @@
+"""A queue in memory with settable facts and failures; it keeps the real client's contract.
+
+``tests/taskcluster/test_queue_client.py`` runs the same contract over this and the real one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from worker_manager.core.activity import Activity, QueueCounts
+from worker_manager.core.errors import QueueUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+
+@dataclass
+class FakeQueue:
+    """Set what it should say, then give it to whatever asks a ``QueueClient``.
+
+    ``now`` decides which quarantines are still in force; ``None`` shows them all.
+    """
+
+    now: datetime | None = None
+    calls: Counter[str] = field(default_factory=Counter)
+    """How often each method was called, failing calls included."""
+    _counts: dict[str, QueueCounts] = field(default_factory=dict)
+    _workers: defaultdict[str, dict[tuple[str, str], Activity]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    _failing: set[str] = field(default_factory=set)
+    _failures_left: int = 0
+
+    def set_counts(self, pool_id: str, *, pending: int = 0, claimed: int = 0) -> None:
+        """What ``counts`` says from now on; pools never set have nothing to do."""
+        self._counts[pool_id] = QueueCounts(pending=pending, claimed=claimed)
+
+    def set_activity(
+        self,
+        pool_id: str,
+        group: str,
+        worker_id: str,
+        *,
+        first_claim: datetime | None = None,
+        last_active: datetime | None = None,
+        quarantine_until: datetime | None = None,
+    ) -> None:
+        """What ``activity`` says of one worker from now on."""
+        self._workers[pool_id][group, worker_id] = Activity(
+            first_claim, last_active, quarantine_until
+        )
+
+    def forget(self, pool_id: str, group: str, worker_id: str) -> None:
+        """As when a day went by without a call of this worker."""
+        self._workers[pool_id].pop((group, worker_id), None)
+
+    def fail(self, pool_id: str | None = None, *, times: int | None = None) -> None:
+        """Do not answer: for one pool or all, until ``recover``; or for the next calls only."""
+        if times is not None:
+            self._failures_left = times
+        else:
+            self._failing.add(pool_id if pool_id is not None else "*")
+
+    def recover(self) -> None:
+        """Answer again."""
+        self._failing.clear()
+        self._failures_left = 0
+
+    def counts(self, pool_id: str) -> QueueCounts:
+        """As ``QueueClient.counts``."""
+        self._answer("counts", pool_id)
+        return self._counts.get(pool_id, QueueCounts(pending=0, claimed=0))
+
+    def activity(self, pool_id: str) -> Mapping[tuple[str, str], Activity]:
+        """As ``QueueClient.activity``."""
+        self._answer("activity", pool_id)
+        return {key: self._visible(known) for key, known in self._workers[pool_id].items()}
+
+    def _answer(self, method: str, pool_id: str) -> None:
+        self.calls[method] += 1
+        if self._failures_left:
+            self._failures_left -= 1
+            raise QueueUnavailableError(f"{method} of {pool_id}: told to fail")
+        if self._failing & {"*", pool_id}:
+            raise QueueUnavailableError(f"{method} of {pool_id}: told to fail")
+
+    def _visible(self, known: Activity) -> Activity:
+        until = known.quarantine_until
+        if until is not None and self.now is not None and until <= self.now:
+            return Activity(known.first_claim, known.last_active)
+        return known

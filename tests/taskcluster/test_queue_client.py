@@ -1,0 +1,388 @@
+"""One contract over the fake queue and the real client, which speaks HTTP to a small server."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+import mohawk  # type: ignore[import-untyped]
+import pytest
+
+from tests.fake_queue import FakeQueue
+from worker_manager.core.activity import Activity, QueueCounts
+from worker_manager.core.errors import QueueUnavailableError
+from worker_manager.core.moments import to_wire
+from worker_manager.taskcluster.queue import QueueClient, TaskclusterQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+POOL = "proj-x/builders"
+COUNTS_PATH = "/api/queue/v1/task-queues/proj-x%2Fbuilders/counts"
+WORKERS_PATH = "/api/queue/v1/provisioners/proj-x/worker-types/builders/workers"
+CREDENTIALS = {"clientId": "project/x", "accessToken": "a-token-for-tests"}
+
+
+@dataclass
+class Service:
+    """What the server answers, and what it was asked."""
+
+    root_url: str = ""
+    counts: dict[str, Any] = field(default_factory=lambda: {"pendingTasks": 0, "claimedTasks": 0})
+    workers: list[dict[str, Any]] = field(default_factory=list)
+    page: int = 1000
+    failure: Callable[[BaseHTTPRequestHandler], None] | None = None
+    paths: list[str] = field(default_factory=list)
+    authorizations: list[str | None] = field(default_factory=list)
+
+    def answer(self, path: str) -> dict[str, Any]:
+        url = urlsplit(path)
+        if url.path == COUNTS_PATH:
+            return self.counts
+        assert url.path == WORKERS_PATH
+        query = parse_qs(url.query)
+        start = int(query.get("continuationToken", ["0"])[0])
+        stop = start + min(self.page, int(query["limit"][0]))
+        answer: dict[str, Any] = {"workers": self.workers[start:stop]}
+        return answer | {"continuationToken": str(stop)} if stop < len(self.workers) else answer
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    state = Service()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            state.paths.append(self.path)
+            state.authorizations.append(self.headers.get("Authorization"))
+            if state.failure is not None:
+                return state.failure(self)
+            return reply(self, 200, state.answer(self.path))
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    state.root_url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield state
+    server.shutdown()
+    server.server_close()
+
+
+def reply(handler: BaseHTTPRequestHandler, status: int, body: object) -> None:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    handler.send_response(status)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", str(len(content)))
+    handler.end_headers()
+    handler.wfile.write(content)
+
+
+def wait_for(event: threading.Event) -> None:
+    event.wait(10)
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[TaskclusterQueue]:
+    queue = TaskclusterQueue(service.root_url, CREDENTIALS, timeout=timedelta(seconds=1))
+    yield queue
+    queue.close()
+
+
+class Setting(Protocol):
+    """How one contract sets up either queue."""
+
+    @property
+    def client(self) -> QueueClient: ...
+
+    def set_counts(self, *, pending: int, claimed: int) -> None: ...
+
+    def set_worker(self, worker_id: str, activity: Activity) -> None: ...
+
+    def fail(self) -> None: ...
+
+
+@dataclass
+class OfFake:
+    client: FakeQueue
+
+    def set_counts(self, *, pending: int, claimed: int) -> None:
+        self.client.set_counts(POOL, pending=pending, claimed=claimed)
+
+    def set_worker(self, worker_id: str, activity: Activity) -> None:
+        self.client.set_activity(
+            POOL,
+            "g",
+            worker_id,
+            first_claim=activity.first_claim,
+            last_active=activity.last_active,
+            quarantine_until=activity.quarantine_until,
+        )
+
+    def fail(self) -> None:
+        self.client.fail(POOL)
+
+
+@dataclass
+class OfReal:
+    client: TaskclusterQueue
+    service: Service
+
+    def set_counts(self, *, pending: int, claimed: int) -> None:
+        self.service.counts = {"pendingTasks": pending, "claimedTasks": claimed}
+
+    def set_worker(self, worker_id: str, activity: Activity) -> None:
+        moments = {
+            "firstClaim": activity.first_claim,
+            "lastDateActive": activity.last_active,
+            "quarantineUntil": activity.quarantine_until,
+        }
+        self.service.workers.append(
+            {"workerGroup": "g", "workerId": worker_id}
+            | {name: to_wire(at) for name, at in moments.items() if at is not None}
+        )
+
+    def fail(self) -> None:
+        self.service.failure = lambda handler: reply(handler, 500, {"message": "broken"})
+
+
+@pytest.fixture(params=["fake", "real"])
+def setting(request: pytest.FixtureRequest) -> Setting:
+    if request.param == "fake":
+        return OfFake(FakeQueue())
+    return OfReal(request.getfixturevalue("client"), request.getfixturevalue("service"))
+
+
+def test_a_queue_tells_its_counts(setting: Setting) -> None:
+    setting.set_counts(pending=7, claimed=3)
+
+    assert setting.client.counts(POOL) == QueueCounts(pending=7, claimed=3)
+
+
+def test_a_queue_without_tasks_has_counts_of_zero(setting: Setting) -> None:
+    assert setting.client.counts(POOL) == QueueCounts(pending=0, claimed=0)
+
+
+def test_counts_are_those_of_this_moment(setting: Setting) -> None:
+    """Report B26 (taskcluster/taskcluster#7089): cancelled tasks went on being counted."""
+    setting.set_counts(pending=100, claimed=0)
+    setting.client.counts(POOL)
+    setting.set_counts(pending=0, claimed=0)
+
+    assert setting.client.counts(POOL).pending == 0
+
+
+def test_a_queue_tells_who_was_heard_of(setting: Setting) -> None:
+    known = Activity(NOON, NOON + timedelta(minutes=5), NOON + timedelta(days=1))
+    setting.set_worker("i-1", known)
+    setting.set_worker("i-2", Activity())
+
+    assert setting.client.activity(POOL) == {("g", "i-1"): known, ("g", "i-2"): Activity()}
+
+
+def test_a_queue_that_knows_no_workers_says_so(setting: Setting) -> None:
+    assert setting.client.activity(POOL) == {}
+
+
+def test_a_queue_that_fails_gives_no_facts_at_all(setting: Setting) -> None:
+    """Report B13 (PR#8193): missing facts were taken for inactivity, and workers were killed."""
+    setting.set_worker("i-1", Activity(NOON, NOON))
+    setting.fail()
+
+    with pytest.raises(QueueUnavailableError):
+        setting.client.counts(POOL)
+    with pytest.raises(QueueUnavailableError):
+        setting.client.activity(POOL)
+
+
+def test_every_page_of_workers_is_read(client: TaskclusterQueue, service: Service) -> None:
+    service.page = 3
+    service.workers = [{"workerGroup": "g", "workerId": f"i-{n}"} for n in range(10)]
+
+    assert len(client.activity(POOL)) == 10
+    assert len(service.paths) == 4
+    assert all("limit=1000" in path for path in service.paths)
+
+
+def test_a_list_that_breaks_off_gives_no_facts_at_all(
+    client: TaskclusterQueue, service: Service
+) -> None:
+    service.page = 3
+    service.workers = [{"workerGroup": "g", "workerId": f"i-{n}"} for n in range(10)]
+
+    def break_second_page(handler: BaseHTTPRequestHandler) -> None:
+        if "continuationToken" in handler.path:
+            return reply(handler, 503, {"message": "busy"})
+        return reply(handler, 200, service.answer(handler.path))
+
+    service.failure = break_second_page
+
+    with pytest.raises(QueueUnavailableError):
+        client.activity(POOL)
+
+
+def test_a_list_without_end_is_an_error(client: TaskclusterQueue, service: Service) -> None:
+    service.failure = lambda handler: reply(
+        handler, 200, {"workers": [], "continuationToken": "again"}
+    )
+
+    with pytest.raises(QueueUnavailableError, match="circles"):
+        client.activity(POOL)
+
+
+def test_requests_are_signed_over_the_path_as_it_is_sent(
+    client: TaskclusterQueue, service: Service
+) -> None:
+    client.counts(POOL)
+
+    assert service.paths == [COUNTS_PATH]
+    (header,) = service.authorizations
+    receiver = mohawk.Receiver(
+        lambda client_id: {
+            "id": client_id,
+            "key": CREDENTIALS["accessToken"],
+            "algorithm": "sha256",
+        },
+        header,
+        service.root_url + COUNTS_PATH,
+        "GET",
+        content="",
+        content_type="",
+    )
+    assert receiver.parsed_header["id"] == CREDENTIALS["clientId"]
+
+
+def test_temporary_credentials_send_their_certificate(service: Service) -> None:
+    queue = TaskclusterQueue(
+        service.root_url, CREDENTIALS | {"certificate": json.dumps({"version": 1})}
+    )
+    queue.counts(POOL)
+    queue.close()
+
+    assert 'ext="' in str(service.authorizations[0])
+
+
+def test_without_credentials_nothing_is_signed(service: Service) -> None:
+    queue = TaskclusterQueue(service.root_url, None)
+    queue.counts(POOL)
+    queue.close()
+
+    assert service.authorizations == [None]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 502, 503])
+def test_a_refusal_is_final_until_the_next_tick(
+    client: TaskclusterQueue, service: Service, status: int
+) -> None:
+    service.failure = lambda handler: reply(handler, status, {"message": "no"})
+
+    with pytest.raises(QueueUnavailableError, match=str(status)):
+        client.counts(POOL)
+    assert len(service.paths) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html>",
+        [],
+        {},
+        {"pendingTasks": None, "claimedTasks": 0},
+        {"pendingTasks": -1, "claimedTasks": 0},
+    ],
+)
+def test_an_answer_that_is_none_gives_no_facts(
+    client: TaskclusterQueue, service: Service, body: object
+) -> None:
+    service.failure = lambda handler: reply(handler, 200, body)
+
+    with pytest.raises(QueueUnavailableError):
+        client.counts(POOL)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [{"workerGroup": "g"}, {"workerGroup": "g", "workerId": "i", "firstClaim": "soon"}, "text"],
+)
+def test_a_worker_that_cannot_be_read_spoils_the_list(
+    client: TaskclusterQueue, service: Service, item: Any
+) -> None:
+    service.workers = [item]
+
+    with pytest.raises(QueueUnavailableError):
+        client.activity(POOL)
+
+
+def test_a_queue_that_does_not_answer_is_given_up_within_the_timeout(service: Service) -> None:
+    """Report B15 (#4999): one call that never returned stalled a loop for over an hour."""
+    released = threading.Event()
+    service.failure = lambda _handler: wait_for(released)
+    queue = TaskclusterQueue(service.root_url, None, timeout=timedelta(seconds=0.2))
+    began = time.monotonic()
+
+    with pytest.raises(QueueUnavailableError):
+        queue.counts(POOL)
+
+    assert time.monotonic() - began < 5
+    released.set()
+    queue.close()
+
+
+def test_a_lost_connection_is_tried_once_more(client: TaskclusterQueue, service: Service) -> None:
+    def drop_first(handler: BaseHTTPRequestHandler) -> None:
+        if len(service.paths) == 1:
+            handler.close_connection = True
+            return None
+        return reply(handler, 200, {"pendingTasks": 1, "claimedTasks": 2})
+
+    service.failure = drop_first
+
+    assert client.counts(POOL) == QueueCounts(pending=1, claimed=2)
+    assert len(service.paths) == 2
+
+
+def test_a_queue_that_is_not_there_is_unavailable() -> None:
+    queue = TaskclusterQueue("http://127.0.0.1:1", None)
+
+    with pytest.raises(QueueUnavailableError):
+        queue.counts(POOL)
+    queue.close()
+
+
+def test_the_fake_hides_quarantines_that_are_over_and_counts_its_calls() -> None:
+    fake = FakeQueue(now=NOON)
+    fake.set_activity(POOL, "g", "past", quarantine_until=NOON)
+    fake.set_activity(POOL, "g", "future", quarantine_until=NOON + timedelta(hours=1))
+
+    seen = fake.activity(POOL)
+
+    assert seen["g", "past"].quarantine_until is None
+    assert seen["g", "future"].quarantine_until is not None
+    assert fake.calls == {"activity": 1}
+
+
+def test_the_fake_fails_as_often_as_told_and_recovers() -> None:
+    fake = FakeQueue()
+    fake.fail(times=1)
+    with pytest.raises(QueueUnavailableError):
+        fake.counts(POOL)
+    fake.counts(POOL)
+    fake.fail()
+    with pytest.raises(QueueUnavailableError):
+        fake.activity("other/pool")
+    fake.recover()
+
+    assert fake.activity("other/pool") == {}
