@@ -54,7 +54,7 @@ class StageSettings:
     ``root_url`` is the Taskcluster root URL that clients sign for, without a slash at the end.
     ``queue_root_url`` is the root URL of a Taskcluster queue; ``None`` deploys the embedded one.
     ``list_lag_seconds`` is how long a cloud's list may lag behind a launch.
-    ``timings`` overrides intervals of the library by name, in seconds.
+    ``timings`` overrides intervals of ``worker_manager.core.timing`` by name, in seconds.
     ``has_event_queue`` keeps a copy of each event in a queue, for whoever wants to read along.
     """
 
@@ -77,8 +77,8 @@ class StageSettings:
 
     def __post_init__(self) -> None:
         """Refuse settings that contradict themselves, before anything is deployed."""
-        if not 5 <= self.tick_seconds <= 60:
-            raise ValueError(f"{self.name}: tick_seconds must be 5 to 60")
+        if not 5 <= self.tick_seconds <= 60 or 60 % self.tick_seconds:
+            raise ValueError(f"{self.name}: tick_seconds must be 5 to 60 and divide the minute")
         if self.root_url.endswith("/"):
             raise ValueError(f"{self.name}: root_url must not end in a slash")
         ids = [provider.provider_id for provider in self.providers]

@@ -91,7 +91,8 @@ class WorkerManagerStack(Stack):
                 "WM_ROOT_URL": self.root_url,
                 "WM_LIST_LAG_SECONDS": str(settings.list_lag_seconds),
                 "WM_PROVIDERS": self._providers(),
-                "WM_SETTLE": self.timings,
+                "WM_TICK_SECONDS": self.tick_seconds,
+                "WM_TIMING": self.timings,
             },
             schedule_state=self.schedule_state,
         )
@@ -108,7 +109,9 @@ class WorkerManagerStack(Stack):
 
         self.root_url = parameter("RootUrl", settings.root_url, "The root URL that clients sign")
         self.tick_seconds = parameter(
-            "TickSeconds", str(settings.tick_seconds), "From one tick to the next: 5 to 60"
+            "TickSeconds",
+            str(settings.tick_seconds),
+            "5 to 60, a part of the minute",
         )
         self.timings = parameter(
             "Timings", json.dumps(dict(settings.timings)), "Intervals, in seconds by name, as JSON"
@@ -190,7 +193,6 @@ class WorkerManagerStack(Stack):
             bucket=self.bucket,
             auth_secret=self.auth_secret,
             queue_root_url=self._settings.queue_root_url or self.root_url,
-            tick_seconds=self.tick_seconds,
         )
         return [
             ProviderLoop(self, f"Loop-{provider.provider_id}", provider=provider, around=around)

@@ -49,7 +49,6 @@ class Surroundings:
     bucket: s3.IBucket
     auth_secret: secretsmanager.ISecret
     queue_root_url: str
-    tick_seconds: str
 
 
 class ProviderLoop(Construct):
@@ -108,7 +107,6 @@ class ProviderLoop(Construct):
         tables = self._around.tables
         (
             self._function("provision_tick")
-            .knows(WM_TICK_SECONDS=self._around.tick_seconds)
             .reads(tables.providers)
             .sends_to("WM_QUEUE_TICKS", self._queues.provision_ticks)
             .sends_to("WM_QUEUE_PROVISION", self._queues.provision)
@@ -117,7 +115,6 @@ class ProviderLoop(Construct):
         )
         pool = (
             self._function("provision_pool")
-            .knows(WM_TICK_SECONDS=self._around.tick_seconds)
             .writes(tables.pools, tables.providers, tables.workers, tables.errors, tables.health)
             .opens("WM_CLOUD_SECRET", self._secret)
             .publishes_to(self._around.bus)
@@ -133,7 +130,6 @@ class ProviderLoop(Construct):
         tick = (
             # A list of thousands is parsed here: one whole processor.
             self._function("scan_tick", memory_mb=1769)
-            .knows(WM_TICK_SECONDS=self._around.tick_seconds)
             .reads(tables.pools, tables.workers)
             .writes(tables.providers)
             .opens("WM_CLOUD_SECRET", self._secret)
@@ -146,7 +142,6 @@ class ProviderLoop(Construct):
         may_list(tick)
         pool = (
             self._function("scan_pool")
-            .knows(WM_TICK_SECONDS=self._around.tick_seconds)
             .writes(tables.pools, tables.providers, tables.workers, tables.errors, tables.health)
             .opens("WM_CLOUD_SECRET", self._secret)
             .gets_from(self._around.bucket)

@@ -27,6 +27,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def is_free(port: int) -> bool:
+    """Whether nobody listens on this port of loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex((LOOPBACK, port)) != 0
+
+
 def clean_environment(*, home: Path, path: str, **more: str) -> dict[str, str]:
     """An environment built from nothing.
 

@@ -13,12 +13,14 @@ import os
 import shutil
 import sys
 import urllib.request
+import uuid
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from infra.local.children import LOOPBACK, Child, clean_environment, free_port
-from infra.local.deploy import aws_client, deploy
+from infra.local.deploy import ACCOUNT, REGION, aws_client, deploy
 from infra.local.front import Front
 from infra.local.synth import ROOT, local_template
 from infra.local.template import table_names
@@ -54,6 +56,22 @@ def auth_document() -> str:
             "issuer": _ISSUER,
         }
     )
+
+
+def scheduled_event(name: str, *, at: datetime) -> dict[str, Any]:
+    """What EventBridge sends when the schedule of a function fires."""
+    rule = _SETTINGS.resource_name(name)
+    return {
+        "version": "0",
+        "id": str(uuid.uuid4()),
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": ACCOUNT,
+        "time": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": REGION,
+        "resources": [f"arn:aws:events:{REGION}:{ACCOUNT}:rule/{rule}"],
+        "detail": {},
+    }
 
 
 class LocalStage:
@@ -196,6 +214,10 @@ class LocalStage:
         """The URL of a queue by the name the README uses, without the stage's prefix."""
         answered = self.client("sqs").get_queue_url(QueueName=_SETTINGS.resource_name(name))
         return str(answered["QueueUrl"])
+
+    def tick(self, name: str, *, at: datetime) -> Any:
+        """Call a function as its schedule does, with the time the schedule would name."""
+        return self.invoke(name, scheduled_event(name, at=at))
 
     def invoke(self, name: str, event: Mapping[str, Any]) -> Any:
         """Call a function by its name without the stage's prefix, and return its answer.

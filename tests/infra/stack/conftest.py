@@ -1,0 +1,77 @@
+"""The stack, synthesised once with folders that stand in for the code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.app import synthesise
+from infra.settings import STAGES, StageSettings
+from infra.stack import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FOLDERS = (
+    "pools_api",
+    "workers_api",
+    "queue_api",
+    "provision_tick",
+    "provision_pool",
+    "scan_tick",
+    "scan_pool",
+    "advance",
+    "expire",
+    "publish",
+)
+
+
+@pytest.fixture(scope="session")
+def stub_code(tmp_path_factory: pytest.TempPathFactory) -> Code:
+    top = tmp_path_factory.mktemp("code")
+    for folder in (*(f"functions/{name}" for name in FOLDERS), "shared", "runtime"):
+        (top / folder).mkdir(parents=True)
+        (top / folder / "handler.py").write_text(f"# {folder}\n")
+    return Code(
+        functions=top / "functions",
+        shared_layer=top / "shared",
+        runtime_layer=top / "runtime",
+        hash_of=lambda folder: None,
+    )
+
+
+@pytest.fixture(scope="session")
+def template_of(
+    stub_code: Code, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[StageSettings], dict[str, Any]]:
+    def synthesised(settings: StageSettings) -> dict[str, Any]:
+        outdir: Path = tmp_path_factory.mktemp("cdk.out")
+        template_file = synthesise(settings, code=stub_code, outdir=outdir, in_place=True)
+        template: dict[str, Any] = json.loads(template_file.read_text())
+        return template
+
+    return synthesised
+
+
+@pytest.fixture(scope="session")
+def local_template(template_of: Callable[[StageSettings], dict[str, Any]]) -> dict[str, Any]:
+    return template_of(STAGES["local"])
+
+
+@pytest.fixture(scope="session")
+def prod_template(template_of: Callable[[StageSettings], dict[str, Any]]) -> dict[str, Any]:
+    settings = STAGES["prod"]
+    aws, *others = settings.providers
+    aws = replace(aws, instance_roles=("arn:aws:iam::123456789012:role/worker",))
+    return template_of(
+        replace(settings, providers=(aws, *others), certificate_arn="arn:aws:acm:::certificate/1")
+    )
+
+
+@pytest.fixture
+def template(local_template: dict[str, Any]) -> dict[str, Any]:
+    return local_template

@@ -1,0 +1,128 @@
+"""What functions are told of, against what the library reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import worker_manager.settings
+from tests.infra.stack.reading import environment, names
+from worker_manager.core.timing import Timing
+from worker_manager.settings import TABLE_VARIABLES, Settings
+
+Template = dict[str, Any]
+
+OURS = re.compile(r"WM_[A-Z0-9_]+")
+
+
+def test_functions_are_told_only_what_the_library_reads(local_template: Template) -> None:
+    library = Path(worker_manager.settings.__file__).parent
+    read = {
+        variable
+        for source in library.rglob("*.py")
+        for variable in OURS.findall(source.read_text())
+    }
+    told = {
+        variable
+        for name in names(local_template)
+        for variable in environment(local_template, name)
+        if variable.startswith("WM_")
+    }
+
+    assert told <= read
+
+
+def test_every_table_has_the_variable_that_the_library_knows(local_template: Template) -> None:
+    told = {
+        variable
+        for name in names(local_template)
+        for variable in environment(local_template, name)
+        if variable.startswith("WM_TABLE_")
+    }
+
+    assert told == set(TABLE_VARIABLES.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("provision-tick-aws", {"WM_QUEUE_TICKS", "WM_QUEUE_PROVISION", "WM_TABLE_PROVIDERS"}),
+        ("scan-tick-aws", {"WM_QUEUE_TICKS", "WM_QUEUE_SCAN", "WM_BUCKET", "WM_CLOUD_SECRET"}),
+        (
+            "provision-pool-aws",
+            {"WM_QUEUE_ROOT_URL", "WM_AUTH_SECRET", "WM_QUEUE_ADVANCE"},
+        ),
+        ("scan-pool-aws", {"WM_QUEUE_ROOT_URL", "WM_AUTH_SECRET", "WM_BUCKET"}),
+        ("advance-aws", {"WM_QUEUE_ADVANCE", "WM_QUEUE_PROVISION", "WM_CLOUD_SECRET"}),
+        ("pools-api", {"WM_QUEUES", "WM_AUTH_SECRET", "WM_BUS"}),
+        ("workers-api", {"WM_QUEUES", "WM_AUTH_SECRET", "WM_BUS", "WM_TRUSTED_EC2_KEYS"}),
+        ("queue-api", {"WM_TABLE_QUEUE", "WM_AUTH_SECRET"}),
+        ("expire", {"WM_TABLE_WORKERS", "WM_BUS"}),
+        ("publish", {"WM_TABLE_PROVIDERS", "WM_BUS"}),
+    ],
+)
+def test_a_function_is_told_what_its_job_needs(
+    local_template: Template, name: str, expected: set[str]
+) -> None:
+    assert expected <= environment(local_template, name).keys()
+
+
+def test_secrets_are_told_only_to_those_who_open_them(local_template: Template) -> None:
+    told = {
+        name: {
+            variable
+            for variable in environment(local_template, name)
+            if variable.endswith("_SECRET")
+        }
+        for name in names(local_template)
+    }
+
+    assert told["provision-tick-aws"] == told["expire"] == told["publish"] == set()
+    assert told["pools-api"] == told["workers-api"] == told["queue-api"] == {"WM_AUTH_SECRET"}
+    assert told["scan-tick-aws"] == told["advance-aws"] == {"WM_CLOUD_SECRET"}
+
+
+def test_loop_functions_know_their_provider(local_template: Template) -> None:
+    for name in names(local_template):
+        belongs_to_loop = name.endswith("-aws")
+        assert environment(local_template, name).get("WM_PROVIDER") == (
+            "aws" if belongs_to_loop else None
+        )
+
+
+def test_the_providers_read_back_as_the_library_reads_them(local_template: Template) -> None:
+    variables = environment(local_template, "pools-api")
+
+    providers = Settings.of({"WM_PROVIDERS": variables["WM_PROVIDERS"]}).providers
+
+    assert {name: found.provider_type for name, found in providers.items()} == {
+        "aws": "aws",
+        "static": "static",
+    }
+
+
+def test_parameters_default_to_what_the_library_accepts(
+    local_template: Template, prod_template: Template
+) -> None:
+    for template in (local_template, prod_template):
+        given = {name: found["Default"] for name, found in template["Parameters"].items()}
+        settings = Settings.of(
+            {"WM_TICK_SECONDS": given["TickSeconds"], "WM_TIMING": given["Timings"]}
+        )
+        assert isinstance(settings.timing, Timing)
+        assert json.loads(given["Timings"]) == {}
+
+
+def test_a_remote_queue_is_asked_instead_of_the_embedded_one(prod_template: Template) -> None:
+    assert "queue-api" not in names(prod_template)
+    assert environment(prod_template, "scan-pool-aws")["WM_QUEUE_ROOT_URL"] == (
+        "https://tc.example.com"
+    )
+
+
+def test_the_embedded_queue_is_found_under_the_root_url(local_template: Template) -> None:
+    assert environment(local_template, "scan-pool-aws")["WM_QUEUE_ROOT_URL"] == {"Ref": "RootUrl"}

@@ -1,0 +1,105 @@
+"""What flows between functions, and what becomes of messages that nobody can handle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.infra.stack.reading import of_type
+
+Template = dict[str, Any]
+
+
+def _queues(template: Template) -> dict[str, dict[str, Any]]:
+    found = of_type(template, "AWS::SQS::Queue").values()
+    return {queue["QueueName"].split("-", 2)[2]: queue for queue in found}
+
+
+def test_every_queue_has_the_name_that_the_readme_explains(local_template: Template) -> None:
+    assert set(_queues(local_template)) == {
+        "provision-ticks-aws",
+        "scan-ticks-aws",
+        "provision-aws.fifo",
+        "provision-aws-dead.fifo",
+        "scan-aws.fifo",
+        "scan-aws-dead.fifo",
+        "advance-aws",
+        "advance-aws-dead",
+        "event-copies",
+        "event-copies-dead",
+    }
+
+
+def test_pools_are_worked_on_side_by_side_and_each_in_order(local_template: Template) -> None:
+    for name in ("provision-aws.fifo", "scan-aws.fifo"):
+        queue = _queues(local_template)[name]
+        assert queue["FifoQueue"] is True
+        assert queue["ContentBasedDeduplication"] is False
+        assert queue["DeduplicationScope"] == "messageGroup"
+        assert queue["FifoThroughputLimit"] == "perMessageGroupId"
+        assert queue["MessageRetentionPeriod"] == 300
+        assert queue["RedrivePolicy"]["maxReceiveCount"] == 3
+
+
+def test_a_message_stays_hidden_longer_than_its_function_may_run(
+    local_template: Template,
+) -> None:
+    queues = of_type(local_template, "AWS::SQS::Queue")
+    functions = of_type(local_template, "AWS::Lambda::Function")
+    mappings = of_type(local_template, "AWS::Lambda::EventSourceMapping").values()
+
+    assert len(mappings) == 5
+    for mapping in mappings:
+        queue = queues[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
+        function = functions[mapping["FunctionName"]["Ref"]]
+        assert queue["VisibilityTimeout"] > function["Timeout"]
+
+
+def test_one_message_fails_without_its_neighbours(local_template: Template) -> None:
+    for mapping in of_type(local_template, "AWS::Lambda::EventSourceMapping").values():
+        assert mapping["BatchSize"] == 1
+        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
+
+
+def test_nothing_is_lost_for_good_without_a_trace(local_template: Template) -> None:
+    queues = _queues(local_template)
+    assert queues["advance-aws"]["RedrivePolicy"]["maxReceiveCount"] == 5
+    assert queues["advance-aws-dead"]["MessageRetentionPeriod"] == 14 * 86_400
+
+    on_our_bus = [
+        target
+        for rule in of_type(local_template, "AWS::Events::Rule").values()
+        if "EventPattern" in rule
+        for target in rule["Targets"]
+    ]
+    assert on_our_bus
+    assert all("DeadLetterConfig" in target for target in on_our_bus)
+
+
+def test_dead_letters_of_a_fifo_queue_are_fifo(local_template: Template) -> None:
+    for name, queue in _queues(local_template).items():
+        if name.endswith("-dead.fifo"):
+            assert queue["FifoQueue"] is True
+
+
+def test_the_clock_calls_each_tick_once_a_minute(local_template: Template) -> None:
+    schedules = {
+        rule["Name"].split("-", 2)[2]: rule
+        for rule in of_type(local_template, "AWS::Events::Rule").values()
+        if "ScheduleExpression" in rule
+    }
+
+    assert {name: rule["ScheduleExpression"] for name, rule in schedules.items()} == {
+        "provision-tick-aws": "rate(1 minute)",
+        "scan-tick-aws": "rate(1 minute)",
+        "publish": "rate(1 minute)",
+        "expire": "rate(1 hour)",
+    }
+    assert all(rule["State"] == {"Ref": "Schedules"} for rule in schedules.values())
+
+
+def test_a_lost_call_of_the_clock_is_not_made_up_for(local_template: Template) -> None:
+    configured = of_type(local_template, "AWS::Lambda::EventInvokeConfig").values()
+
+    assert len(configured) == 4
+    assert all(found["MaximumRetryAttempts"] == 0 for found in configured)
