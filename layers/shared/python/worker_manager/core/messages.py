@@ -93,7 +93,7 @@ class ScanPool:
     @property
     def group(self) -> str:
         """FIFO group."""
-        return event_id("scan-group", self.pool_id, self.location)
+        return f"{self.pool_id}@{self.location}"
 
     @property
     def dedup(self) -> str:

@@ -260,6 +260,7 @@ class Order:
     capacity_per_instance: int
     state: OrderState = OrderState.NOTED
     first_sent: datetime | None = None
+    last_sent: datetime | None = None
     not_before: datetime | None = None
     launched: int = 0
     error: Json | None = None

@@ -87,30 +87,32 @@ def candidates(
     return found
 
 
-def select(offers: Sequence[Candidate], to_spawn: int, chance: Chance) -> list[Choice]:
-    """Spread ``to_spawn`` capacity over the offers; never more than asked, never past a room.
+def select(
+    offers: Sequence[Candidate], to_spawn: int, chance: Chance, *, headroom: int
+) -> list[Choice]:
+    """Spread ``to_spawn`` capacity over the offers, rounded up to whole machines.
 
-    The result depends on the order of ``offers`` in no way that the odds would show.
+    Never more than ``headroom`` (the capacity left below the pool's maximum), never past a launch
+    config's own room.  The order of ``offers`` shows in the odds in no way.
     """
     rooms = {offer.head.launch_config_id: offer.room for offer in offers}
     chosen: dict[str, int] = {}
     left = to_spawn
-    while True:
+    while left > 0:
         takers = [
             offer
             for offer in offers
-            if rooms[offer.head.launch_config_id] > 0 and offer.head.capacity_per_instance <= left
+            if rooms[offer.head.launch_config_id] > 0
+            and offer.head.capacity_per_instance <= headroom
         ]
         if not takers:
             break
-        given = _share(takers, left, rooms, chance)
-        for launch_config_id, count in given.items():
-            chosen[launch_config_id] = chosen.get(launch_config_id, 0) + count
-            rooms[launch_config_id] -= count
-        left -= sum(
-            given.get(offer.head.launch_config_id, 0) * offer.head.capacity_per_instance
-            for offer in takers
-        )
+        for choice in _share(takers, left, rooms, chance, headroom=headroom):
+            name = choice.head.launch_config_id
+            chosen[name] = chosen.get(name, 0) + choice.count
+            rooms[name] -= choice.count
+            left -= choice.capacity
+            headroom -= choice.capacity
     return _in_orders(offers, chosen)
 
 
@@ -128,36 +130,50 @@ def first_machine(heads: Sequence[LaunchConfigHead], chance: Chance) -> list[Cho
 
 
 def _share(
-    takers: Sequence[Candidate], left: int, rooms: Mapping[str, int], chance: Chance
-) -> dict[str, int]:
-    """One round: as many machines as fit into ``left``, by weight, each within its room."""
+    takers: Sequence[Candidate],
+    left: int,
+    rooms: Mapping[str, int],
+    chance: Chance,
+    *,
+    headroom: int,
+) -> list[Choice]:
+    """One round: as many machines as ``left`` asks for, by weight, each within its room."""
     ordered = sorted(takers, key=lambda offer: offer.head.launch_config_id)
     start = int(chance.random() * len(ordered))
     ordered = ordered[start:] + ordered[:start]
-    total = sum(offer.weight for offer in ordered)
-    weights = [offer.weight if total > 0 else offer.head.initial_weight for offer in ordered]
-    total = total or sum(weights)
-    mean = sum(
-        w * offer.head.capacity_per_instance for w, offer in zip(weights, ordered, strict=True)
-    )
-    machines = max(1, math.floor(left * total / mean))
-    offset, reached, given = chance.random(), 0.0, {}
-    for weight, offer in zip(weights, ordered, strict=True):
+    weights = [offer.weight for offer in ordered]
+    if sum(weights) <= 0:
+        weights = [offer.head.initial_weight for offer in ordered]
+    given = []
+    for offer, share in zip(ordered, _shares(ordered, weights, left, chance), strict=True):
+        size = offer.head.capacity_per_instance
+        count = min(
+            share, rooms[offer.head.launch_config_id], headroom // size, math.ceil(left / size)
+        )
+        if count > 0:
+            given.append(Choice(offer.head, count))
+            left -= count * size
+            headroom -= count * size
+    if given:
+        return given
+    heaviest = max(zip(weights, ordered, strict=True), key=lambda pair: pair[0])[1]
+    return [Choice(heaviest.head, 1)]
+
+
+def _shares(
+    ordered: Sequence[Candidate], weights: Sequence[float], left: int, chance: Chance
+) -> list[int]:
+    """Machines for each, by systematic sampling: exact shares, rounded up or down."""
+    total = sum(weights)
+    sizes = [offer.head.capacity_per_instance for offer in ordered]
+    mean_size = sum(w * size for w, size in zip(weights, sizes, strict=True)) / total
+    machines = max(1, math.floor(left / mean_size))
+    offset, reached, shares = chance.random(), 0.0, []
+    for weight in weights:
         before = math.floor(reached + offset)
         reached += machines * weight / total
-        share = math.floor(reached + offset) - before
-        fitting = min(
-            share,
-            rooms[offer.head.launch_config_id],
-            left // offer.head.capacity_per_instance,
-        )
-        if fitting > 0:
-            given[offer.head.launch_config_id] = fitting
-            left -= fitting * offer.head.capacity_per_instance
-    if not given:
-        heaviest = max(zip(weights, ordered, strict=True), key=lambda pair: pair[0])[1]
-        given[heaviest.head.launch_config_id] = 1
-    return given
+        shares.append(math.floor(reached + offset) - before)
+    return shares
 
 
 def _in_orders(offers: Sequence[Candidate], chosen: Mapping[str, int]) -> list[Choice]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from worker_manager.core.errors import CloudError
-from worker_manager.core.model import (
-    LaunchConfigHead,
-    LaunchOrder,
-    Location,
-    Sighting,
-    Worker,
-    WorkerKey,
-)
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from worker_manager.core.errors import CloudError
+    from worker_manager.core.model import (
+        LaunchConfigHead,
+        LaunchOrder,
+        Location,
+        Sighting,
+        Worker,
+        WorkerKey,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,10 @@ class QueueClient(Protocol):
         """
         ...
 
+    def busy(self, pool_id: str) -> frozenset[tuple[str, str]]:
+        """By (worker group, worker id), the workers that hold a task now."""
+        ...
+
 
 class TaskclusterQueue:
     """A queue behind a Taskcluster root URL.

@@ -1,0 +1,1 @@
+"""Observe, plan, act, record: what the scheduled functions do.  Start at ``provision``."""

@@ -1,0 +1,232 @@
+"""Carrying out orders: sent side by side, each exactly once, and written down as it goes.
+
+An order is marked ``sent`` before its call.  What the call brought is a row a machine, put if
+absent; what it refused is an error of its launch config.  Throttled orders stay open with the time
+to wait; orders whose answer was lost stay open until they are sent again with the same token, or
+until a complete list tells what became of them.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.errors import CloudError, CloudUnavailableError, ThrottledError
+from worker_manager.core.events import WORKER_REQUESTED, worker_event
+from worker_manager.core.ids import derived_slugid
+from worker_manager.core.messages import Resume
+from worker_manager.core.model import (
+    Json,
+    LaunchOrder,
+    Lifecycle,
+    Order,
+    OrderState,
+    Plan,
+    PoolError,
+    Sighting,
+    State,
+    Worker,
+)
+from worker_manager.queues import Message
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from worker_manager.reconcile.deadline import Deadline
+    from worker_manager.reconcile.deps import Deps
+
+GROUP = 8
+"""Orders that are marked together and sent side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one call made of an order: the order as it stands now, and its machines."""
+
+    order: Order
+    machines: tuple[Sighting, ...] = ()
+    error: CloudError | None = None
+
+
+def carry_out(
+    plan: Plan,
+    orders: Sequence[Order],
+    *,
+    bodies: Mapping[str, Json],
+    lifecycle: Lifecycle,
+    deps: Deps,
+    deadline: Deadline,
+) -> Plan | None:
+    """Send ``orders`` of ``plan``, group by group, and write down what came of them.
+
+    Returns the plan as it stands then; ``None`` if somebody else took it over meanwhile.  Groups
+    that the deadline no longer allows are not begun.
+    """
+    for start in range(0, len(orders), GROUP):
+        if not deadline.allows(deps.call_limit):
+            logger.info("out of time, leaving orders", pool=plan.pool_id, left=len(orders) - start)
+            return plan
+        group = orders[start : start + GROUP]
+        now = deps.clock()
+        marked = deps.stores.plans.mark(
+            plan, orders=_replaced(plan, [_sent(o, now) for o in group])
+        )
+        if marked is None:
+            return None
+        names = {order.order_id for order in group}
+        launch = partial(_launch, marked, bodies=bodies, lifecycle=lifecycle, deps=deps)
+        with ThreadPoolExecutor(deps.parallel) as threads:
+            sent = [order for order in marked.orders if order.order_id in names]
+            outcomes = list(threads.map(launch, sent))
+        after = deps.stores.plans.mark(
+            marked, orders=_replaced(marked, [outcome.order for outcome in outcomes])
+        )
+        if after is None:
+            return None
+        plan = after
+        _tell(plan, outcomes, deps)
+    return plan
+
+
+def new_worker(
+    plan: Plan, order: Order, machine: Sighting, lifecycle: Lifecycle, created: datetime
+) -> Worker:
+    """The row of a machine that was ordered, with the event that tells of it."""
+    worker = Worker(
+        key=machine.key,
+        provider_id=plan.provider_id,
+        location=machine.location,
+        state=State.REQUESTED,
+        capacity=order.capacity_per_instance,
+        created=created,
+        modified=created,
+        version=1,
+        launch_config_id=order.launch_config_id,
+        order_id=order.order_id,
+        deadline=created + lifecycle.registration_limit,
+        reregistration=lifecycle.reregistration,
+        queue_inactivity=lifecycle.queue_inactivity,
+        identity=machine.identity,
+    )
+    event = worker_event(
+        WORKER_REQUESTED, worker, at=created, reason=f"ordered by plan {plan.tick}"
+    )
+    return replace(worker, unsent=(event,))
+
+
+def settled(order: Order, launched: int, error: CloudError | None = None) -> Order:
+    """An order of which no more machines will come."""
+    told = {"kind": error.kind, "code": error.code, "message": str(error)[:500]} if error else None
+    return replace(order, state=OrderState.SETTLED, launched=launched, error=told, not_before=None)
+
+
+def count_outcome(plan: Plan, order: Order, kind: str, deps: Deps) -> None:
+    """Add a settled order to its launch config's health."""
+    deps.stores.health.add(
+        plan.pool_id,
+        order.launch_config_id,
+        deps.clock(),
+        requested=order.count,
+        launched=order.launched,
+        failed=kind,
+        failures=order.count - order.launched,
+    )
+
+
+def _sent(order: Order, now: datetime) -> Order:
+    return replace(
+        order,
+        state=OrderState.SENT,
+        first_sent=order.first_sent or now,
+        last_sent=now,
+        not_before=None,
+    )
+
+
+def _replaced(plan: Plan, changed: Iterable[Order]) -> tuple[Order, ...]:
+    by_id = {order.order_id: order for order in changed}
+    return tuple(by_id.get(order.order_id, order) for order in plan.orders)
+
+
+def _launch(
+    plan: Plan, order: Order, *, bodies: Mapping[str, Json], lifecycle: Lifecycle, deps: Deps
+) -> Outcome:
+    """One call, and the rows of its machines."""
+    request = LaunchOrder(
+        order_id=order.order_id,
+        pool_id=plan.pool_id,
+        provider_id=plan.provider_id,
+        launch_config_id=order.launch_config_id,
+        location=order.location,
+        count=order.count,
+        capacity_per_instance=order.capacity_per_instance,
+        body=bodies[order.launch_config_id],
+        inputs=plan.inputs,
+    )
+    try:
+        launched = deps.provider.launch(request)
+    except ThrottledError as error:
+        return Outcome(replace(order, not_before=deps.clock() + error.retry_after), error=error)
+    except CloudUnavailableError as error:
+        logger.warning("an order's answer was lost", order=order.order_id, error=str(error))
+        return Outcome(order, error=error)
+    except CloudError as error:
+        return Outcome(settled(order, 0, error), error=error)
+    rows = [new_worker(plan, order, machine, lifecycle, plan.now) for machine in launched.machines]
+    deps.outbox.send_workers([row for row in rows if deps.stores.workers.put_new(row)])
+    after = settled(order, len(rows), launched.error)
+    return Outcome(after, launched.machines, launched.error)
+
+
+def _tell(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
+    """Record what went wrong, count what is settled, and come back for what must wait."""
+    for outcome in outcomes:
+        order, error = outcome.order, outcome.error
+        match error:
+            case ThrottledError():
+                _wait(plan, order, deps)
+            case CloudUnavailableError():
+                _report(plan, order, error, deps)
+            case CloudError():
+                _report(plan, order, error, deps)
+        if order.state is OrderState.SETTLED:
+            count_outcome(plan, order, error.kind if error else "other", deps)
+
+
+def _wait(plan: Plan, order: Order, deps: Deps) -> None:
+    """Nobody orders there before then, and the pool is looked at again right after."""
+    if order.not_before is None:
+        return
+    deps.stores.places.postpone(plan.provider_id, order.location, order.not_before)
+    delay = max(1, round((order.not_before - deps.clock()).total_seconds()) + 1)
+    tick = f"resume#{plan.tick}#{int(order.not_before.timestamp())}"
+    message = Resume(plan.pool_id, tick).to_json()
+    deps.senders["advance"].send([Message(message, delay=delay)])
+
+
+def _report(plan: Plan, order: Order, error: CloudError, deps: Deps) -> None:
+    """Tell the pool's owner, once an order and kind."""
+    extra: dict[str, Any] = {
+        "code": error.code,
+        "orderId": order.order_id,
+        "workerGroup": order.location,
+        "requested": order.count,
+        "launched": order.launched,
+    }
+    deps.outbox.report(
+        PoolError(
+            error_id=derived_slugid("order", order.order_id, error.kind),
+            pool_id=plan.pool_id,
+            reported=plan.now,
+            kind=error.kind,
+            title="Instance Creation Error",
+            description=str(error),
+            extra=extra,
+            launch_config_id=order.launch_config_id,
+        ),
+        plan.provider_id,
+    )

@@ -1,0 +1,153 @@
+"""The scan's tick: each location listed once, to its end, and every pool told of its part.
+
+A list that fails concludes nothing and shows as stale.  A complete one that lost too many machines
+at once is held until three in a row agree.  Pools get a message also when none of their machines
+was seen: a pool whose machines all vanished must hear of it.
+"""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.errors import CloudError, ThrottledError
+from worker_manager.core.messages import ScanPool
+from worker_manager.core.model import Location, MachineStatus, Sighting
+from worker_manager.core.sightings import too_many_strays
+from worker_manager.queues import Message
+from worker_manager.reconcile.moves import leave_pools
+from worker_manager.reconcile.ticks import Tick, is_stale
+from worker_manager.store.places import Membership, Place
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from worker_manager.reconcile.deps import Deps
+
+LARGEST_MESSAGE = 200_000
+"""Bytes of a message that still goes through the queue; a larger one goes through a blob."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One location's complete list."""
+
+    place: Place
+    began: datetime
+    sightings: Sequence[Sighting]
+
+    @property
+    def machines(self) -> int:
+        """Machines that are not being deleted."""
+        return sum(s.status is not MachineStatus.STOPPING for s in self.sightings)
+
+
+def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
+    """List every location of the provider, and send each pool what was seen of it."""
+    if is_stale(tick.due, deps.clock(), tick.interval):
+        logger.info("a stale tick was left out", tick=tick.name)
+        return {"tick": tick.name, "stale": True}
+    members, known = deps.stores.places.of_provider(deps.provider_id)
+    locations = sorted({location for member in members for location in member.places})
+    places = [known.get(location, Place(location)) for location in locations]
+    due = [p for p in places if p.not_before is None or p.not_before <= deps.clock()]
+    with ThreadPoolExecutor(max(1, min(deps.parallel, len(due)))) as threads:
+        listings = [found for found in threads.map(lambda p: _list(p, deps), due) if found]
+    believed = [listing for listing in listings if _believe(listing, deps)]
+    sent = sum(_send(listing, members, tick, deps) for listing in believed)
+    if len(believed) == len(places):
+        leave_pools(members, [s for listing in believed for s in listing.sightings], deps)
+    report: dict[str, Any] = {
+        "tick": tick.name,
+        "locations": len(places),
+        "believed": len(believed),
+        "machines": sum(len(listing.sightings) for listing in believed),
+        "messages": sent,
+    }
+    logger.info("scan tick", **report)
+    return {**report, "stale": False}
+
+
+def _list(place: Place, deps: Deps) -> Listing | None:
+    began = deps.clock()
+    try:
+        sightings = list(deps.provider.instances(place.location))
+    except CloudError as error:
+        wait = error.retry_after if isinstance(error, ThrottledError) else timedelta(0)
+        deps.stores.places.stale(
+            deps.provider_id,
+            place.location,
+            since=place.stale_since or began,
+            reason=str(error),
+            not_before=deps.clock() + wait if wait else None,
+        )
+        logger.warning("a list failed", location=place.location, kind=error.kind, code=error.code)
+        return None
+    return Listing(place, began, sightings)
+
+
+def _believe(listing: Listing, deps: Deps) -> bool:
+    """Whether to conclude anything from a complete list."""
+    place = listing.place
+    accepted, baseline = place.baseline.accept(listing.machines)
+    if accepted:
+        deps.stores.places.believed(
+            deps.provider_id, place, began=listing.began, machines=baseline.machines
+        )
+        return True
+    if place.baseline.held == 0:
+        logger.error(
+            "too many machines vanished at once, waiting for lists that agree",
+            location=place.location,
+            before=place.baseline.machines,
+            now=listing.machines,
+        )
+    deps.stores.places.held(
+        deps.provider_id,
+        place.location,
+        held=baseline.held,
+        since=place.stale_since or listing.began,
+    )
+    return False
+
+
+def _send(listing: Listing, members: Sequence[Membership], tick: Tick, deps: Deps) -> int:
+    """One message for each pool that is, or may be, there; the number of messages."""
+    place = listing.place
+    by_pool: dict[str, list[Sighting]] = {
+        member.pool_id: [] for member in members if place.location in member.places
+    }
+    for sighting in listing.sightings:
+        by_pool.setdefault(sighting.key.pool_id, []).append(sighting)
+    many = too_many_strays(place.strays, listing.machines)
+    if many:
+        logger.error("too many strays, none is terminated", location=place.location)
+    deps.senders["scan"].send(
+        _message(
+            ScanPool(
+                pool_id=pool_id,
+                location=Location(place.location),
+                tick=tick.name,
+                listed_at=listing.began,
+                sightings=tuple(sightings),
+                strays_reported=place.strays > 0 and not many,
+            ),
+            deps,
+        )
+        for pool_id, sightings in by_pool.items()
+    )
+    return len(by_pool)
+
+
+def _message(scan: ScanPool, deps: Deps) -> Message:
+    body = scan.to_json()
+    text = json.dumps(body, separators=(",", ":"))
+    if len(text) > LARGEST_MESSAGE and deps.blobs is not None:
+        key = f"scan/{scan.dedup}.json"
+        deps.blobs.put(key, text)
+        body = {"blob": key}
+    return Message(body, group=scan.group, dedup=scan.dedup)

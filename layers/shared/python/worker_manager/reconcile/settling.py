@@ -1,0 +1,168 @@
+"""Writing verdicts down, then acting on those whose write won."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, assert_never
+
+from worker_manager.core.errors import CloudError
+from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPED, worker_event
+from worker_manager.core.ids import derived_slugid
+from worker_manager.core.lifecycle import Gone, Keep, Note, Stop, StopAgain, Verdict
+from worker_manager.core.model import Location, PoolError, State, Worker
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from worker_manager.reconcile.deps import Deps
+
+
+@dataclass(slots=True)
+class Settling:
+    """One scan's verdicts on their way into the table.
+
+    ``changed`` are rows as written, ``to_terminate`` workers whose machine is to go.
+    """
+
+    deps: Deps
+    now: datetime
+    changed: list[Worker] = field(default_factory=list)
+    to_terminate: list[Worker] = field(default_factory=list)
+    errors: list[PoolError] = field(default_factory=list)
+
+    def write(self, worker: Worker, verdict: Verdict) -> None:
+        """Write one verdict, if nobody changed the row since it was read."""
+        match verdict:
+            case Keep():
+                pass
+            case Note():
+                self._note(worker, verdict)
+            case Stop():
+                self._stop(worker, verdict)
+            case Gone():
+                self._gone(worker, verdict)
+            case StopAgain(stuck):
+                self.to_terminate.append(worker)
+                if stuck:
+                    self._stuck(worker)
+            case _:
+                assert_never(verdict)
+
+    def tell(self) -> None:
+        """Publish and report what was written."""
+        self.deps.outbox.send_workers(self.changed)
+        for error in self.errors:
+            self.deps.outbox.report(error, self.deps.provider_id)
+
+    def _stop(self, worker: Worker, verdict: Stop) -> None:
+        after = self._transition(
+            worker,
+            WORKER_REMOVED,
+            verdict.reason,
+            state=State.STOPPING,
+            stopping_since=self.now,
+        )
+        if after is not None:
+            self.to_terminate.append(after)
+            self._failed(after, verdict.failure)
+
+    def _gone(self, worker: Worker, verdict: Gone) -> None:
+        after = self._transition(
+            worker,
+            WORKER_STOPPED,
+            verdict.reason,
+            state=State.STOPPED,
+            quarantine_until=None,
+            expires=self.now + self.deps.timing.worker_kept,
+        )
+        if after is not None:
+            self._failed(after, verdict.failure)
+
+    def _transition(
+        self, worker: Worker, event_name: str, reason: str, **changes: Any
+    ) -> Worker | None:
+        """Change state, with the event that tells of it, in one write."""
+        after = replace(worker, **changes, version=worker.version + 1)
+        event = worker_event(event_name, after, at=self.now, reason=reason)
+        written = self.deps.stores.workers.change(
+            worker,
+            **changes,
+            stop_reason=reason,
+            modified=self.now,
+            unsent=(*worker.unsent, event),
+        )
+        if written is not None:
+            self.changed.append(written)
+            logger.info(
+                event_name,
+                pool=worker.key.pool_id,
+                worker=worker.key.worker_id,
+                group=worker.key.group,
+                reason=reason,
+            )
+        return written
+
+    def _note(self, worker: Worker, verdict: Note) -> None:
+        after = self.deps.stores.workers.change(
+            worker,
+            first_claim=verdict.first_claim,
+            quarantine_until=verdict.quarantine_until,
+        )
+        first = worker.first_claim is None and verdict.first_claim is not None
+        if after is not None and first and worker.launch_config_id:
+            self.deps.stores.health.add(
+                worker.key.pool_id, worker.launch_config_id, self.now, claimed=1
+            )
+
+    def _failed(self, worker: Worker, failure: str | None) -> None:
+        """Count a failure of the launch config, and tell the pool's owner."""
+        if failure is None or worker.launch_config_id is None:
+            return
+        self.deps.stores.health.add(
+            worker.key.pool_id, worker.launch_config_id, self.now, failed=failure
+        )
+        self._error(worker, failure, f"Worker {failure.replace('-', ' ')}", worker.stop_reason)
+
+    def _stuck(self, worker: Worker) -> None:
+        logger.error(
+            "a machine does not go away", pool=worker.key.pool_id, worker=worker.key.worker_id
+        )
+        reason = f"told to stop at {worker.stopping_since}, and still there"
+        self._error(worker, "stuck-stopping", "Machine does not go away", reason)
+
+    def _error(self, worker: Worker, kind: str, title: str, description: str | None) -> None:
+        self.errors.append(
+            PoolError(
+                error_id=derived_slugid("worker", worker.key, kind, worker.version),
+                pool_id=worker.key.pool_id,
+                reported=self.now,
+                kind=kind,
+                title=title,
+                description=description or title,
+                extra={
+                    "code": kind,
+                    "workerGroup": worker.key.group,
+                    "workerId": worker.key.worker_id,
+                },
+                launch_config_id=worker.launch_config_id,
+            )
+        )
+
+
+def terminate(location: Location, workers: Sequence[Worker], deps: Deps) -> None:
+    """Delete machines; what fails is tried again by the next scan, whose rows still say so."""
+    if not workers:
+        return
+    try:
+        result = deps.provider.terminate(workers)
+    except CloudError as error:
+        logger.warning("a delete failed", location=location, code=error.code, count=len(workers))
+        return
+    for key, failure in result.failed.items():
+        logger.warning(
+            "a delete failed", location=location, code=failure.code, worker=key.worker_id
+        )
+    if result.done:
+        deps.stores.places.told_to_stop(deps.provider_id, location, len(result.done))

@@ -1,0 +1,96 @@
+"""Splitting the schedule's minute into ticks, and telling every pool of the provider.
+
+EventBridge fires once a minute; the tick sends itself delayed messages for the slots in between.
+A tick's id is its scheduled time and slot, never the clock, so that a repeated delivery is the
+same tick.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.messages import ProvisionPool
+from worker_manager.core.moments import from_wire, to_wire
+from worker_manager.queues import Message
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from worker_manager.core.model import Json
+    from worker_manager.queues import Sender
+    from worker_manager.reconcile.deps import Deps
+    from worker_manager.store.places import Membership, Place
+
+MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One slot of one scheduled minute."""
+
+    scheduled: datetime
+    slot: int
+    interval: timedelta
+
+    @property
+    def name(self) -> str:
+        """The tick's id."""
+        return f"{to_wire(self.scheduled)}#{self.slot:02d}"
+
+    @property
+    def due(self) -> datetime:
+        """When it was meant to happen."""
+        return self.scheduled + self.slot * self.interval
+
+
+def from_schedule(event: Json, interval: timedelta, ticks: Sender) -> Tick:
+    """The first slot of a minute; the others are sent to ``ticks``, each with its delay."""
+    scheduled = from_wire(event["time"])
+    slots = range(1, int(MINUTE / interval))
+    ticks.send(
+        Message({"time": event["time"], "slot": slot}, delay=int((slot * interval).total_seconds()))
+        for slot in slots
+    )
+    return Tick(scheduled, 0, interval)
+
+
+def from_message(body: Json, interval: timedelta) -> Tick:
+    """A later slot."""
+    return Tick(from_wire(body["time"]), int(body["slot"]), interval)
+
+
+def is_stale(due: datetime | None, now: datetime, interval: timedelta) -> bool:
+    """Whether a tick is so old that the next one is the better answer."""
+    return due is not None and now - due > 2 * interval
+
+
+def provision_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
+    """Send one provision message for each pool of the provider, previous members included."""
+    if is_stale(tick.due, deps.clock(), tick.interval):
+        logger.info("a stale tick was left out", tick=tick.name)
+        return {"tick": tick.name, "pools": 0, "stale": True}
+    members, places = deps.stores.places.of_provider(deps.provider_id)
+    deps.senders["provision"].send(_message(_for_pool(member, places, tick)) for member in members)
+    logger.info("provision tick", tick=tick.name, pools=len(members))
+    return {"tick": tick.name, "pools": len(members), "stale": False}
+
+
+def _for_pool(member: Membership, places: dict[Any, Place], tick: Tick) -> ProvisionPool:
+    def of(value: Callable[[Place], datetime | None]) -> dict[Any, datetime]:
+        known = ((name, places[name]) for name in member.places if name in places)
+        return {name: moment for name, place in known if (moment := value(place))}
+
+    return ProvisionPool(
+        pool_id=member.pool_id,
+        tick=tick.name,
+        at=tick.due,
+        not_before=of(lambda place: place.not_before),
+        stale=of(lambda place: place.stale_since),
+    )
+
+
+def _message(message: ProvisionPool) -> Message:
+    return Message(message.to_json(), group=message.pool_id, dedup=message.dedup)
