@@ -16,6 +16,20 @@ if TYPE_CHECKING:
     from worker_manager.reconcile.deps import Deps
 
 
+class DeleteFailedError(RuntimeError):
+    """The cloud did not take a delete; the message comes again."""
+
+
+def advance(message: Terminate | Resume, deps: Deps) -> None:
+    """Do what one message asks for.  Raises when it should come again."""
+    match message:
+        case Resume():
+            resume(message, deps)
+        case Terminate():
+            if delete_machines([message], deps):
+                raise DeleteFailedError(message.key.worker_id)
+
+
 def resume(message: Resume, deps: Deps) -> None:
     """Let the pool be planned again, now that its wait is over."""
     provision = ProvisionPool(message.pool_id, message.tick)

@@ -7,10 +7,12 @@ up by id before they count as gone; strays that an open plan ordered are adopted
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.errors import CloudError, QueueUnavailableError
 from worker_manager.core.lifecycle import Verdict, settle
+from worker_manager.core.messages import ScanPool
 from worker_manager.core.model import MachineStatus, State, Worker
 from worker_manager.core.sightings import match
 from worker_manager.reconcile.settling import Settling, terminate
@@ -22,8 +24,19 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.core.activity import Activity
-    from worker_manager.core.messages import ScanPool
+    from worker_manager.core.model import Json
     from worker_manager.reconcile.deps import Deps
+
+
+def read(body: Json, deps: Deps) -> ScanPool | None:
+    """A message from its body, or from the blob that the body names.
+
+    ``None`` if the blob has vanished: the message is so old that a newer list exists.
+    """
+    if "blob" not in body:
+        return ScanPool.from_json(body)
+    text = deps.blobs.get(body["blob"]) if deps.blobs else None
+    return ScanPool.from_json(json.loads(text)) if text else None
 
 
 def scan(message: ScanPool, deps: Deps) -> dict[str, Any]:

@@ -7,6 +7,7 @@ same tick.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,14 @@ def from_schedule(event: Json, interval: timedelta, ticks: Sender) -> Tick:
 def from_message(body: Json, interval: timedelta) -> Tick:
     """A later slot."""
     return Tick(from_wire(body["time"]), int(body["slot"]), interval)
+
+
+def ticks_in(event: Json, interval: timedelta, ticks: Sender) -> list[Tick]:
+    """The ticks that a function's event asks for: a schedule's, or those of a queue's records."""
+    if "Records" in event:
+        bodies = [json.loads(record["body"]) for record in event["Records"]]
+        return [from_message(body, interval) for body in bodies]
+    return [from_schedule(event, interval, ticks)]
 
 
 def is_stale(due: datetime | None, now: datetime, interval: timedelta) -> bool:

@@ -58,6 +58,15 @@ class Place:
     stale_reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Unpublished:
+    """Events that were written together with what they tell of, and when that was."""
+
+    key: str
+    created: datetime
+    events: Sequence[Json]
+
+
 class PlaceStore:
     """Table ``providers``."""
 
@@ -83,20 +92,23 @@ class PlaceStore:
         except self._model.DoesNotExist:
             return Place(location)
 
-    def believed(
-        self, provider_id: str, location: Location, *, began: datetime, baseline: Baseline
-    ) -> None:
-        """A complete list of ``location`` that began at ``began`` was believed."""
-        self._update(
-            provider_id,
-            location,
-            complete=began,
-            machines=baseline.machines,
-            told=0,
-            held=0,
-            strays=0,
-            stale_since=None,
-            stale_reason=None,
+    def believed(self, provider_id: str, before: Place, *, began: datetime, machines: int) -> None:
+        """A complete list that began at ``began`` and showed ``machines`` was believed.
+
+        What others added to ``told`` and ``strays`` since ``before`` was read is kept.
+        """
+        model = self._model
+        model(provider_id, LOC + before.location).update(
+            [
+                model.complete.set(began),
+                model.machines.set(machines),
+                model.held.set(0),
+                model.told.add(-before.baseline.told),
+                model.strays.add(-before.strays),
+                model.stale_since.remove(),
+                model.stale_reason.remove(),
+            ],
+            add_version_condition=False,
         )
 
     def held(self, provider_id: str, location: Location, *, held: int, since: datetime) -> None:
@@ -156,10 +168,11 @@ class PlaceStore:
                 add_version_condition=False,
             )
 
-    def unpublished(self, *, limit: int = 200) -> Iterator[tuple[str, list[Json]]]:
-        """Outbox items, oldest first: their key and their events."""
+    def unpublished(self, *, limit: int = 200) -> Iterator[Unpublished]:
+        """Outbox items, oldest first."""
         for item in self._model.query(OUTBOX, limit=limit, consistent_read=True):
-            yield item.worker_pool_id, json.loads(item.event or "[]")
+            if item.created is not None:
+                yield Unpublished(item.worker_pool_id, item.created, json.loads(item.event or "[]"))
 
     def published(self, key: str) -> None:
         """Remove one outbox item; removing it twice is fine."""

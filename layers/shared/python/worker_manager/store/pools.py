@@ -127,6 +127,16 @@ class PoolStore:
         for item in model.query(ALL, condition, limit=limit, consistent_read=True):
             yield item.worker_pool_id
 
+    def lasting_body_ids(self, pool_id: str) -> list[str]:
+        """Ids of the launch configs whose bodies have no end yet, archived ones included."""
+        items = self._model.query(
+            pool_id,
+            self._model.sk.startswith(BODY),
+            filter_condition=self._model.ttl.does_not_exist(),
+            attributes_to_get=["sk"],
+        )
+        return [item.sk.removeprefix(BODY) for item in items]
+
     def expire_body(self, pool_id: str, launch_config_id: str, at: datetime) -> None:
         """Let an archived launch config's body go at ``at``, unless that is settled already."""
         item = self._model(pool_id, BODY + launch_config_id)

@@ -1,0 +1,15 @@
+"""Once a minute, split into ticks: one message for each pool of this provider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from worker_manager import wiring
+from worker_manager.reconcile.ticks import provision_tick, ticks_in
+
+
+def handle(event: dict[str, Any], _context: object) -> list[dict[str, Any]]:
+    """Take a schedule's event, or the records of the queue ``ticks``."""
+    deps = wiring.ticker()
+    ticks = ticks_in(event, deps.timing.tick, deps.senders["ticks"])
+    return [provision_tick(tick, deps) for tick in ticks]

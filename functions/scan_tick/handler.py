@@ -1,0 +1,16 @@
+"""Once a minute, split into ticks: list each location once, tell every pool of its part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from worker_manager import wiring
+from worker_manager.reconcile.listing import scan_tick
+from worker_manager.reconcile.ticks import ticks_in
+
+
+def handle(event: dict[str, Any], _context: object) -> list[dict[str, Any]]:
+    """Take a schedule's event, or the records of the queue ``ticks``."""
+    deps = wiring.loop()
+    ticks = ticks_in(event, deps.timing.scan, deps.senders["ticks"])
+    return [scan_tick(tick, deps) for tick in ticks]

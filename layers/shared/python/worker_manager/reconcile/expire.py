@@ -1,0 +1,136 @@
+"""Ends of life, once an hour: static workers, archived launch configs, places, deleted pools.
+
+DynamoDB's own TTL takes rows that only have to vanish; here is what needs a look first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.errors import ConflictError, WorkerManagerError
+from worker_manager.core.events import WORKER_STOPPED, worker_event
+from worker_manager.core.model import NULL_PROVIDER, Location, Pool, State, Worker
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from worker_manager.core.timing import Timing
+    from worker_manager.outbox import Outbox
+    from worker_manager.reconcile.deps import Stores
+    from worker_manager.store.places import Membership
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """What the scheduled functions that belong to no provider work with.
+
+    ``static`` are the ids of providers without a cloud, ``providers`` all of them.
+    """
+
+    stores: Stores
+    outbox: Outbox
+    clock: Callable[[], datetime]
+    timing: Timing
+    providers: Sequence[str]
+    static: frozenset[str]
+
+
+def expire(keeper: Keeper) -> dict[str, Any]:
+    """End what has had its time, pool by pool; one pool's trouble never stops the others."""
+    now = keeper.clock()
+    members = {
+        (provider_id, member.pool_id): member
+        for provider_id in keeper.providers
+        for member in keeper.stores.places.of_provider(provider_id)[0]
+    }
+    pools = failed = 0
+    for pool_id in keeper.stores.pools.ids():
+        try:
+            _expire_pool(pool_id, members, now, keeper)
+            pools += 1
+        except (WorkerManagerError, KeyError, ValueError) as error:
+            failed += 1
+            logger.exception("a pool could not be cleared", pool=pool_id, error=str(error))
+    logger.info("expired", pools=pools, failed=failed)
+    return {"pools": pools, "failed": failed}
+
+
+def _expire_pool(
+    pool_id: str,
+    members: Mapping[tuple[str, str], Membership],
+    now: datetime,
+    keeper: Keeper,
+) -> None:
+    pool = keeper.stores.pools.get(pool_id)
+    if pool is None:
+        return
+    live = [w for w in keeper.stores.workers.live(pool_id) if w.state is not State.STOPPED]
+    ended = _end_static(live, now, keeper)
+    live = [worker for worker in live if worker.key not in ended]
+    _end_launch_configs(pool, live, now, keeper)
+    for provider_id in (pool.provider_id, *pool.previous_provider_ids):
+        member = members.get((provider_id, pool_id))
+        if member is not None:
+            used = {worker.location for worker in live}
+            used |= {head.location for head in pool.heads if not member.previous}
+            _leave_places(provider_id, member, used, now, keeper)
+    if pool.provider_id == NULL_PROVIDER and not live and _is_left(pool, keeper):
+        try:
+            keeper.stores.pools.remove(pool)
+            logger.info("removed a deleted pool", pool=pool_id)
+        except ConflictError:
+            return
+
+
+def _is_left(pool: Pool, keeper: Keeper) -> bool:
+    """Whether no provider with a cloud may still have machines of a deleted pool."""
+    return all(provider_id in keeper.static for provider_id in pool.previous_provider_ids)
+
+
+def _end_static(live: Sequence[Worker], now: datetime, keeper: Keeper) -> set[Any]:
+    """Static workers end when they expire; nobody scans them."""
+    ended = []
+    for worker in live:
+        if worker.provider_id not in keeper.static or not worker.expires or worker.expires > now:
+            continue
+        after = replace(worker, state=State.STOPPED, version=worker.version + 1)
+        event = worker_event(WORKER_STOPPED, after, at=now, reason="expired")
+        written = keeper.stores.workers.change(
+            worker,
+            state=State.STOPPED,
+            modified=now,
+            stop_reason="expired",
+            unsent=(*worker.unsent, event),
+        )
+        if written is not None:
+            ended.append(written)
+    keeper.outbox.send_workers(ended)
+    return {worker.key for worker in ended}
+
+
+def _end_launch_configs(pool: Pool, live: Sequence[Worker], now: datetime, keeper: Keeper) -> None:
+    """Archived launch configs go once no live worker refers to them."""
+    used = {worker.launch_config_id for worker in live}
+    used |= {head.launch_config_id for head in pool.heads}
+    for name in keeper.stores.pools.lasting_body_ids(pool.pool_id):
+        if name not in used:
+            keeper.stores.pools.expire_body(
+                pool.pool_id, name, now + keeper.timing.launch_config_kept
+            )
+
+
+def _leave_places(
+    provider_id: str, member: Membership, used: set[Location], now: datetime, keeper: Keeper
+) -> None:
+    """Places without launch config and workers are forgotten after a month."""
+    empty_since = {place: member.empty_since.get(place, now) for place in member.places - used}
+    gone = {p for p, since in empty_since.items() if now - since > keeper.timing.location_kept}
+    keeper.stores.places.note_empty(
+        provider_id,
+        member,
+        empty_since={p: since for p, since in empty_since.items() if p not in gone},
+        gone=gone,
+    )
