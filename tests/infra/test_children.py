@@ -1,0 +1,84 @@
+"""Processes that the local stage starts, and ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.local.children import Child, ChildError, clean_environment, free_port, is_free
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LISTEN = "import socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[1])));"
+
+
+def start(tmp_path: Path, code: str, *arguments: str) -> Child:
+    return Child(
+        "child",
+        [sys.executable, "-c", code, *arguments],
+        environment=clean_environment(home=tmp_path / "home", path="/usr/bin"),
+        log=tmp_path / "child.log",
+    )
+
+
+def test_nothing_of_the_developers_environment_reaches_a_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.com")
+    child = start(tmp_path, "import os; print(sorted(os.environ))")
+
+    wait_until_ended(child)
+
+    assert "AWS_PROFILE" not in child.last_words()
+    assert "HTTPS_PROXY" not in child.last_words()
+    assert "AWS_ACCESS_KEY_ID" in child.last_words()
+
+
+def test_a_child_is_waited_for_until_it_listens_and_is_stopped(tmp_path: Path) -> None:
+    port = free_port()
+    child = start(tmp_path, f"{LISTEN} import time; time.sleep(60)", str(port))
+
+    child.wait_for_port(port)
+    child.stop()
+
+    assert not child.is_running
+    assert is_free(port)
+
+
+def test_a_child_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
+    child = start(tmp_path, "raise SystemExit('no such file')")
+
+    with pytest.raises(ChildError, match="no such file"):
+        child.wait_for_port(free_port())
+
+
+def test_a_child_that_ignores_the_request_is_ended_all_the_same(tmp_path: Path) -> None:
+    port = free_port()
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+    child = start(tmp_path, f"{stubborn} {LISTEN} time.sleep(60)", str(port))
+    child.wait_for_port(port)
+
+    child.stop(grace_seconds=0.2)
+
+    assert not child.is_running
+
+
+def test_a_ctrl_c_in_the_terminal_does_not_reach_children(tmp_path: Path) -> None:
+    child = start(tmp_path, "import os; print(os.getsid(0), os.getpid())")
+
+    wait_until_ended(child)
+
+    session, process = child.last_words().split()
+    assert session == process != str(os.getsid(0))
+
+
+def wait_until_ended(child: Child) -> None:
+    deadline = time.monotonic() + 10
+    while child.is_running and time.monotonic() < deadline:
+        time.sleep(0.01)
