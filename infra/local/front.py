@@ -2,7 +2,7 @@
 
 The emulator's own gateway decodes ``%2F`` in paths, which AWS's REST API keeps and signatures
 need.  Which function answers, and what is said when none does, is read from the template.
-See ``infra/decisions/0002-front-keeps-percent-2f.md``.
+See ``infra/decisions/0002-what-the-emulator-lacks.md``.
 """
 
 from __future__ import annotations
