@@ -31,6 +31,7 @@ class FakeQueue:
     _workers: defaultdict[str, dict[tuple[str, str], Activity]] = field(
         default_factory=lambda: defaultdict(dict)
     )
+    _busy: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     _failing: set[str] = field(default_factory=set)
     _failures_left: int = 0
 
@@ -52,6 +53,10 @@ class FakeQueue:
         self._workers[pool_id][group, worker_id] = Activity(
             first_claim, last_active, quarantine_until
         )
+
+    def set_busy(self, pool_id: str, *workers: tuple[str, str]) -> None:
+        """Which workers, by group and id, ``busy`` says hold a task from now on."""
+        self._busy[pool_id] = frozenset(workers)
 
     def forget(self, pool_id: str, group: str, worker_id: str) -> None:
         """As when a day went by without a call of this worker."""
@@ -78,6 +83,11 @@ class FakeQueue:
         """As ``QueueClient.activity``."""
         self._answer("activity", pool_id)
         return {key: self._visible(known) for key, known in self._workers[pool_id].items()}
+
+    def busy(self, pool_id: str) -> frozenset[tuple[str, str]]:
+        """As ``QueueClient.busy``."""
+        self._answer("busy", pool_id)
+        return self._busy.get(pool_id, frozenset())
 
     def _answer(self, method: str, pool_id: str) -> None:
         self.calls[method] += 1

@@ -12,7 +12,7 @@ from worker_manager.core.scopes import satisfies
 from worker_manager.queue import records, tasks
 from worker_manager.queue.requests import scopes_to_create
 from worker_manager.queue.tasks import RunState, Task
-from worker_manager.store.queue_table import Listed
+from worker_manager.store.queue_rows import Listed
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 TIMEOUT = timedelta(minutes=20)

@@ -10,7 +10,8 @@ from moto import mock_aws
 from pynamodb.exceptions import TransactWriteError
 
 from worker_manager.core.errors import ConflictError, DuplicateError
-from worker_manager.store.queue_table import Line, Listed, QueueTable, StoredTask, StoredWorker
+from worker_manager.store.queue_rows import Line, Listed, StoredTask, StoredWorker
+from worker_manager.store.queue_table import QueueTable
 from worker_manager.store.tables import connect
 
 if TYPE_CHECKING:
@@ -135,6 +136,25 @@ def test_claims_of_one_worker_are_found_among_many(table: QueueTable) -> None:
         )
 
     assert [line.task_id for line in table.claims_of(POOL, "g/w-1")] == ["1", "4"]
+
+
+def test_many_tasks_are_read_at_once_and_unknown_ones_left_out(table: QueueTable) -> None:
+    for number in range(120):
+        table.create(a_task(str(number)), None)
+
+    found = table.read_many([*map(str, range(120)), "none"])
+
+    assert found.keys() == set(map(str, range(120)))
+    assert found["7"] == a_task("7", version=1)
+
+
+def test_a_list_goes_on_after_any_of_its_lines(table: QueueTable) -> None:
+    for number in range(5):
+        table.create(a_task(str(number)), a_line(str(number), task_id=str(number)))
+
+    lines = table.lines(POOL, Listed.PENDING, limit=2, after="1")
+
+    assert [line.task_id for line in lines] == ["2", "3"]
 
 
 def test_items_are_dropped_by_the_table_some_time_after_they_stop_mattering(

@@ -27,6 +27,7 @@ NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 POOL = "proj-x/builders"
 COUNTS_PATH = "/api/queue/v1/task-queues/proj-x%2Fbuilders/counts"
 WORKERS_PATH = "/api/queue/v1/provisioners/proj-x/worker-types/builders/workers"
+CLAIMED_PATH = "/api/queue/v1/task-queues/proj-x%2Fbuilders/claimed"
 CREDENTIALS = {"clientId": "project/x", "accessToken": "a-token-for-tests"}
 
 
@@ -37,6 +38,7 @@ class Service:
     root_url: str = ""
     counts: dict[str, Any] = field(default_factory=lambda: {"pendingTasks": 0, "claimedTasks": 0})
     workers: list[dict[str, Any]] = field(default_factory=list)
+    claims: list[dict[str, Any]] = field(default_factory=list)
     page: int = 1000
     failure: Callable[[BaseHTTPRequestHandler], None] | None = None
     paths: list[str] = field(default_factory=list)
@@ -46,12 +48,15 @@ class Service:
         url = urlsplit(path)
         if url.path == COUNTS_PATH:
             return self.counts
-        assert url.path == WORKERS_PATH
+        name, items = {
+            WORKERS_PATH: ("workers", self.workers),
+            CLAIMED_PATH: ("tasks", self.claims),
+        }[url.path]
         query = parse_qs(url.query)
         start = int(query.get("continuationToken", ["0"])[0])
         stop = start + min(self.page, int(query["limit"][0]))
-        answer: dict[str, Any] = {"workers": self.workers[start:stop]}
-        return answer | {"continuationToken": str(stop)} if stop < len(self.workers) else answer
+        answer: dict[str, Any] = {name: items[start:stop]}
+        return answer | {"continuationToken": str(stop)} if stop < len(items) else answer
 
 
 @pytest.fixture
@@ -112,6 +117,8 @@ class Setting(Protocol):
 
     def set_worker(self, worker_id: str, activity: Activity) -> None: ...
 
+    def set_busy(self, *worker_ids: str) -> None: ...
+
     def fail(self) -> None: ...
 
 
@@ -131,6 +138,9 @@ class OfFake:
             last_active=activity.last_active,
             quarantine_until=activity.quarantine_until,
         )
+
+    def set_busy(self, *worker_ids: str) -> None:
+        self.client.set_busy(POOL, *(("g", worker_id) for worker_id in worker_ids))
 
     def fail(self) -> None:
         self.client.fail(POOL)
@@ -154,6 +164,19 @@ class OfReal:
             {"workerGroup": "g", "workerId": worker_id}
             | {name: to_wire(at) for name, at in moments.items() if at is not None}
         )
+
+    def set_busy(self, *worker_ids: str) -> None:
+        self.service.claims = [
+            {
+                "taskId": f"task-{number}",
+                "runId": 0,
+                "workerGroup": "g",
+                "workerId": worker_id,
+                "claimed": to_wire(NOON),
+                "task": {},
+            }
+            for number, worker_id in enumerate(worker_ids)
+        ]
 
     def fail(self) -> None:
         self.service.failure = lambda handler: reply(handler, 500, {"message": "broken"})
@@ -197,6 +220,17 @@ def test_a_queue_that_knows_no_workers_says_so(setting: Setting) -> None:
     assert setting.client.activity(POOL) == {}
 
 
+def test_a_queue_tells_who_holds_a_task(setting: Setting) -> None:
+    setting.set_worker("idle", Activity())
+    setting.set_busy("i-1", "i-2", "i-1")
+
+    assert setting.client.busy(POOL) == {("g", "i-1"), ("g", "i-2")}
+
+
+def test_a_queue_without_claims_has_no_busy_workers(setting: Setting) -> None:
+    assert setting.client.busy(POOL) == frozenset()
+
+
 def test_a_queue_that_fails_gives_no_facts_at_all(setting: Setting) -> None:
     """Report B13 (PR#8193): missing facts were taken for inactivity, and workers were killed."""
     setting.set_worker("i-1", Activity(NOON, NOON))
@@ -206,6 +240,8 @@ def test_a_queue_that_fails_gives_no_facts_at_all(setting: Setting) -> None:
         setting.client.counts(POOL)
     with pytest.raises(QueueUnavailableError):
         setting.client.activity(POOL)
+    with pytest.raises(QueueUnavailableError):
+        setting.client.busy(POOL)
 
 
 def test_every_page_of_workers_is_read(client: TaskclusterQueue, service: Service) -> None:
@@ -215,6 +251,24 @@ def test_every_page_of_workers_is_read(client: TaskclusterQueue, service: Servic
     assert len(client.activity(POOL)) == 10
     assert len(service.paths) == 4
     assert all("limit=1000" in path for path in service.paths)
+
+
+def test_every_page_of_claims_is_read(client: TaskclusterQueue, service: Service) -> None:
+    service.page = 3
+    service.claims = [{"workerGroup": "g", "workerId": f"i-{n}"} for n in range(10)]
+
+    assert len(client.busy(POOL)) == 10
+    assert len(service.paths) == 4
+    assert all("limit=1000" in path for path in service.paths)
+
+
+def test_a_claim_that_cannot_be_read_spoils_the_list(
+    client: TaskclusterQueue, service: Service
+) -> None:
+    service.claims = [{"workerGroup": "g", "workerId": "i-1"}, {"workerGroup": "g"}]
+
+    with pytest.raises(QueueUnavailableError):
+        client.busy(POOL)
 
 
 def test_a_list_that_breaks_off_gives_no_facts_at_all(

@@ -83,6 +83,20 @@ class EmbeddedQueue:
             "claimedTasks": counts.claimed,
         }
 
+    def list_claimed_tasks(
+        self, task_queue_id: str, *, limit: int = 1000, continuation_token: str | None = None
+    ) -> dict[str, Any]:
+        """``listClaimedTasks``: a page of the tasks being worked on, and by whom.
+
+        Pages may be short before the end.  The claim that runs out first comes first, where the
+        reference begins with the one made first.
+        """
+        queue_id = requests.require_queue_id(task_queue_id)
+        requests.require_limit(limit)
+        claimed, token = self._tasks.claimed(queue_id, limit=limit, after=continuation_token or "")
+        answer: dict[str, Any] = {"tasks": [records.claim_of(task) for task in claimed]}
+        return answer | {"continuationToken": token} if token else answer
+
     def claim_work(self, task_queue_id: str, body: Json) -> dict[str, Any]:
         """``claimWork``: up to ``tasks`` tasks, best first; answers at once, also with none.
 

@@ -22,19 +22,24 @@ from worker_manager.core.errors import (
 from worker_manager.core.model import Json, canonical_json
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.queue import records, tasks
-from worker_manager.store.queue_table import Listed
+from worker_manager.store.queue_rows import Listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, timedelta
 
     from worker_manager.queue.tasks import Resolution, Task
-    from worker_manager.store.queue_table import Line, QueueTable
+    from worker_manager.store.queue_rows import Line
+    from worker_manager.store.queue_table import QueueTable
 
 ATTEMPTS = 8
 """How often one change is decided before giving up on lost races."""
 LOOKAHEAD = 20
 """How many more waiting tasks a claimer looks at than it wants, in case others take some."""
+READ_AT_ONCE = 50
+"""Tasks read in one request."""
+PAGE_CHARACTERS = 3_000_000
+"""Definitions of one page of claimed tasks together; a page ends with the one that exceeds it."""
 SETTLED_AT_ONCE = 100
 """How many overdue claims one call settles at most."""
 
@@ -83,6 +88,31 @@ class Ledger:
         claimed = self.table.count(queue_id, Listed.CLAIMED, after=now)
         pending = self.table.count(queue_id, Listed.PENDING, after=now)
         return QueueCounts(pending=pending, claimed=claimed)
+
+    def claimed(self, queue_id: str, *, limit: int, after: str = "") -> tuple[list[Task], str]:
+        """A page of the tasks that are being worked on, and what the next one comes ``after``.
+
+        The claim that runs out first comes first, so one that is renewed between two pages is in
+        both rather than in none.  An empty text says that this was the last page.
+        """
+        self.settle_overdue(queue_id)
+        lines = self.table.lines(queue_id, Listed.CLAIMED, limit=limit, after=after)
+        found: list[Task] = []
+        size = 0
+        for start in range(0, len(lines), READ_AT_ONCE):
+            part = lines[start : start + READ_AT_ONCE]
+            stored = self.table.read_many([line.task_id for line in part])
+            for line in part:
+                if (one := stored.get(line.task_id)) is None:
+                    continue
+                task = tasks.settle(records.from_stored(one), self.now())
+                if task.last.state is not tasks.RunState.RUNNING:
+                    continue
+                found.append(task)
+                size += len(one.definition)
+                if size > PAGE_CHARACTERS:
+                    return found, line.order
+        return found, lines[-1].order if len(lines) == limit else ""
 
     def reclaim(self, task_id: str, run_id: int) -> Task:
         """Renew a claim.  Errors as of ``tasks.reclaim``."""

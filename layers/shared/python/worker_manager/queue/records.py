@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.core.model import Json, canonical_json
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.queue.tasks import PRIORITIES, Run, RunState, Task
-from worker_manager.store.queue_table import Line, Listed, StoredTask
+from worker_manager.store.queue_rows import Line, Listed, StoredTask
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -55,6 +55,19 @@ def status_of(task: Task) -> dict[str, Any]:
         "retriesLeft": task.retries_left,
         "state": str(task.last.state),
         "runs": [_run_to_wire(run) for run in task.runs],
+    }
+
+
+def claim_of(task: Task) -> dict[str, Any]:
+    """One item of Taskcluster's list of claimed tasks."""
+    run = task.last
+    return {
+        "taskId": task.task_id,
+        "runId": run.run_id,
+        "workerGroup": run.worker_group,
+        "workerId": run.worker_id,
+        "claimed": to_wire(run.started or run.scheduled),
+        "task": dict(task.definition),
     }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.model import Json, canonical_json
 from worker_manager.core.moments import from_wire, to_wire
-from worker_manager.store.queue_table import StoredWorker
+from worker_manager.store.queue_rows import StoredWorker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,15 +12,15 @@ partition                  sort key                                    what
 
 A task's status and its line in a list change in one transaction, so a task is in one list or in
 none, and of two claimers one loses.  Counting reads one partition and returns no items.  What
-tasks may do is decided in ``worker_manager.queue.tasks``; here they are texts with a version.
+tasks may do is decided in ``worker_manager.queue.tasks``; here they are texts with a version
+(``queue_rows``).
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -31,16 +31,21 @@ from pynamodb.transactions import TransactWrite
 
 from worker_manager.core.errors import ConflictError, DuplicateError
 from worker_manager.core.moments import to_wire
+from worker_manager.store.queue_rows import Line, Listed, StoredTask, StoredWorker
 from worker_manager.store.tables import MomentAttribute, bind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from pynamodb.connection import Connection
     from pynamodb.expressions.condition import Condition
 
 LINE_KEPT = timedelta(days=1)
 """How long a forgotten line outlives its task's deadline before DynamoDB drops it."""
+TASK = "task#"
+DEFINITION = "definition"
+STATUS = "status"
 
 
 class QueueItem(Model):
@@ -65,53 +70,6 @@ class QueueItem(Model):
     worker = UnicodeAttribute(null=True)
 
 
-class Listed(StrEnum):
-    """The two lists of a queue."""
-
-    PENDING = "pending"
-    CLAIMED = "claimed"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One run in one of its queue's lists.
-
-    ``order`` sorts the list.  At ``until`` the line stops counting: a claim is over, a waiting
-    task is past its deadline.
-    """
-
-    queue_id: str
-    listed: Listed
-    order: str
-    task_id: str
-    until: datetime
-    deadline: datetime
-    worker: str = ""
-    """``<group>/<worker id>`` of a claim."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTask:
-    """A task as two texts; ``version`` is the one to be replaced."""
-
-    task_id: str
-    definition: str
-    status: str
-    expires: datetime
-    version: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StoredWorker:
-    """What is remembered of one worker, as a text; ``expires`` is when it may be forgotten."""
-
-    queue_id: str
-    worker: str
-    body: str
-    expires: datetime
-    version: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class QueueTable:
     """The verbs of the queue's table."""
@@ -129,7 +87,7 @@ class QueueTable:
         absent = QueueItem.pk.does_not_exist()
         expires = _epoch(task.expires)
         definition = self.items(
-            _task_key(task.task_id), "definition", body=task.definition, ttl=expires
+            _task_key(task.task_id), DEFINITION, body=task.definition, ttl=expires
         )
         try:
             with self._transaction() as write:
@@ -142,19 +100,13 @@ class QueueTable:
 
     def read(self, task_id: str) -> StoredTask | None:
         """The task as it is now, or ``None``.  One request, strongly consistent."""
-        found = {
-            item.sk: item for item in self.items.query(_task_key(task_id), consistent_read=True)
-        }
-        if not {"definition", "status"} <= found.keys():
-            return None
-        definition, status = found["definition"], found["status"]
-        return StoredTask(
-            task_id=task_id,
-            definition=str(definition.body),
-            status=str(status.body),
-            expires=status.expires,
-            version=int(status.version),
-        )
+        found = self.items.query(_task_key(task_id), consistent_read=True)
+        return _to_tasks(found).get(task_id)
+
+    def read_many(self, task_ids: Sequence[str]) -> dict[str, StoredTask]:
+        """Those of the tasks that there are, fifty a request, strongly consistent."""
+        keys = [(_task_key(name), part) for name in task_ids for part in (DEFINITION, STATUS)]
+        return _to_tasks(self.items.batch_get(keys, consistent_read=True))
 
     def replace(self, task: StoredTask, *, old_line: Line | None, new_line: Line | None) -> None:
         """Write a task's next status over ``task.version`` and move its line along.
@@ -172,14 +124,23 @@ class QueueTable:
                 write.save(self._line(new_line))
 
     def lines(
-        self, queue_id: str, listed: Listed, *, limit: int, due: datetime | None = None
+        self,
+        queue_id: str,
+        listed: Listed,
+        *,
+        limit: int,
+        due: datetime | None = None,
+        after: str = "",
     ) -> list[Line]:
-        """The first ``limit`` lines of a list; of those ``due``, when given, by then.
+        """The first ``limit`` lines of a list: those ``due`` by then, or ``after`` an order.
 
         ``due`` is for claims, whose order begins with the time until which they are taken.
         """
-        by_then = QueueItem.sk < f"{to_wire(due)}$" if due is not None else None
-        found = self.items.query(f"{queue_id}#{listed}", by_then, consistent_read=True, limit=limit)
+        condition: Condition | None = QueueItem.sk > after if after else None
+        if due is not None:
+            condition = QueueItem.sk < f"{to_wire(due)}$"
+        name = f"{queue_id}#{listed}"
+        found = self.items.query(name, condition, consistent_read=True, limit=limit)
         return [_to_line(item) for item in found]
 
     def claims_of(self, queue_id: str, worker: str) -> list[Line]:
@@ -254,7 +215,7 @@ class QueueTable:
     def _status(self, task: StoredTask, *, version: int) -> QueueItem:
         return self.items(
             _task_key(task.task_id),
-            "status",
+            STATUS,
             body=task.status,
             expires=task.expires,
             ttl=_epoch(task.expires),
@@ -274,11 +235,27 @@ class QueueTable:
 
 
 def _task_key(task_id: str) -> str:
-    return f"task#{task_id}"
+    return TASK + task_id
 
 
 def _epoch(moment: datetime) -> int:
     return int(moment.timestamp())
+
+
+def _to_tasks(items: Iterable[QueueItem]) -> dict[str, StoredTask]:
+    """Tasks by id, of which both parts were found."""
+    parts = {(item.pk.removeprefix(TASK), item.sk): item for item in items}
+    return {
+        task_id: StoredTask(
+            task_id=task_id,
+            definition=str(parts[task_id, DEFINITION].body),
+            status=str(item.body),
+            expires=item.expires,
+            version=int(item.version or 0),
+        )
+        for (task_id, part), item in parts.items()
+        if part == STATUS and (task_id, DEFINITION) in parts
+    }
 
 
 def _to_line(item: QueueItem) -> Line:

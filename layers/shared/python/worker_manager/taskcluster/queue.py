@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PAGE_SIZE = 1000
-"""Workers a page; the most that a queue gives."""
+"""Workers or tasks a page; the most that a queue gives."""
 MAX_PAGES = 1000
 DEFAULT_TIMEOUT = timedelta(seconds=10)
 
 
 class QueueClient(Protocol):
-    """What planning and judging need of a queue.  Both raise ``QueueUnavailableError``."""
+    """What planning and judging need of a queue.  All raise ``QueueUnavailableError``."""
 
     def counts(self, pool_id: str) -> QueueCounts:
         """Tasks waiting for this pool and tasks its workers hold."""
@@ -81,19 +81,28 @@ class TaskclusterQueue:
 
     def activity(self, pool_id: str) -> Mapping[tuple[str, str], Activity]:
         """``listWorkers``, to its end.  Raises ``QueueUnavailableError``."""
-        with _nothing_but_facts("workers", pool_id):
-            return {
-                (item["workerGroup"], item["workerId"]): _to_activity(item)
-                for item in self._workers(pool_id)
-            }
-
-    def _workers(self, pool_id: str) -> Iterator[Mapping[str, Any]]:
         provisioner_id, _, worker_type = pool_id.partition("/")
         params = {"provisionerId": provisioner_id, "workerType": worker_type}
+        with _nothing_but_facts("workers", pool_id):
+            return {
+                _name(item): _to_activity(item)
+                for item in self._pages("listWorkers", params, "workers")
+            }
+
+    def busy(self, pool_id: str) -> frozenset[tuple[str, str]]:
+        """``listClaimedTasks``, to its end.  Raises ``QueueUnavailableError``."""
+        with _nothing_but_facts("claimed tasks", pool_id):
+            claims = self._pages("listClaimedTasks", {"taskQueueId": pool_id}, "tasks")
+            return frozenset(_name(item) for item in claims)
+
+    def _pages(
+        self, method: str, params: Mapping[str, str], name: str
+    ) -> Iterator[Mapping[str, Any]]:
+        """All items of a list that is called ``name`` in its pages."""
         query = {"limit": str(PAGE_SIZE)}
         for _ in range(MAX_PAGES):
-            page = self._get("listWorkers", params, query)
-            yield from page["workers"]
+            page = self._get(method, params, query)
+            yield from page[name]
             token = page.get("continuationToken")
             if not token:
                 return
@@ -155,6 +164,10 @@ def _nothing_but_facts(what: str, pool_id: str) -> Iterator[None]:
         yield
     except (requests.RequestException, LookupError, TypeError, ValueError) as error:
         raise QueueUnavailableError(f"{what} of {pool_id}: {error}") from error
+
+
+def _name(item: Mapping[str, Any]) -> tuple[str, str]:
+    return item["workerGroup"], item["workerId"]
 
 
 def _to_activity(item: Mapping[str, Any]) -> Activity:

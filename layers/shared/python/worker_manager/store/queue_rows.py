@@ -1,0 +1,60 @@
+"""What the embedded queue's table holds, as values: tasks, lines in lists, workers.
+
+Read next: ``queue_table``, which keeps them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class Listed(StrEnum):
+    """The two lists of a queue."""
+
+    PENDING = "pending"
+    CLAIMED = "claimed"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One run in one of its queue's lists.
+
+    ``order`` sorts the list.  At ``until`` the line stops counting: a claim is over, a waiting
+    task is past its deadline.
+    """
+
+    queue_id: str
+    listed: Listed
+    order: str
+    task_id: str
+    until: datetime
+    deadline: datetime
+    worker: str = ""
+    """``<group>/<worker id>`` of a claim."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTask:
+    """A task as two texts; ``version`` is the one to be replaced."""
+
+    task_id: str
+    definition: str
+    status: str
+    expires: datetime
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWorker:
+    """What is remembered of one worker, as a text; ``expires`` is when it may be forgotten."""
+
+    queue_id: str
+    worker: str
+    body: str
+    expires: datetime
+    version: int = 0
