@@ -185,8 +185,9 @@ class ServiceFunction(Construct):
         return self.allow(["s3:PutObject"], resources=[bucket.arn_for_objects("*")])
 
     def gets_from(self, bucket: s3.IBucket) -> Self:
-        """Read objects."""
+        """Read objects; listing is what tells a missing one from a forbidden one."""
         self.knows(WM_BUCKET=bucket.bucket_name)
+        self.allow(["s3:ListBucket"], resources=[bucket.bucket_arn])
         return self.allow(["s3:GetObject"], resources=[bucket.arn_for_objects("*")])
 
     def consumes(self, queue: sqs.IQueue, *, batch_size: int = 1, concurrency: int = 5) -> Self:
