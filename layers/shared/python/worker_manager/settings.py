@@ -164,3 +164,8 @@ class Settings:
         if not isinstance(value, dict):
             raise MissingSettingError(f"environment variable {name} is not a JSON object")
         return value
+
+
+def load() -> Settings:
+    """The settings of the function that this process serves."""
+    return Settings.of(os.environ)

@@ -27,6 +27,8 @@ class Timing:
     """After which a machine that is still being deleted is alarmed and stops counting."""
     repeat: timedelta = timedelta(minutes=10)
     """A registration repeated within this time gets an answer instead of a refusal."""
+    shortest_inactivity: timedelta = timedelta(seconds=1200)
+    """Least that a pool may set as ``queueInactivityTimeout``."""
     plan_kept: timedelta = timedelta(days=14)
     worker_kept: timedelta = timedelta(days=8)
     """How long a stopped worker's row stays."""

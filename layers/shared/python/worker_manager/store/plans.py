@@ -22,13 +22,14 @@ from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from pynamodb.transactions import TransactWrite
 
     from worker_manager.store.tables import PoolItem, Tables
 
 PLAN = "plan#"
+ORDER_TIMES = ("first_sent", "last_sent", "not_before")
 
 
 class PlanStore:
@@ -47,6 +48,12 @@ class PlanStore:
         except self._model.DoesNotExist:
             return None
         return _to_plan(item)
+
+    def recent(self, pool_id: str, *, after: datetime) -> list[Plan]:
+        """Plans and stored decisions made after ``after``, oldest first."""
+        items = self._model.query(pool_id, self._model.sk.startswith(PLAN), consistent_read=True)
+        plans = [plan for item in items if (plan := _to_plan(item)).now > after]
+        return sorted(plans, key=lambda plan: (plan.now, plan.tick))
 
     def open_plans(self, control: Control, provider_id: str | None = None) -> list[Plan]:
         """The open plans that ``control`` names (of one provider, if given), oldest first."""
@@ -181,7 +188,7 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
 
 def _order_json(order: Order) -> dict[str, Any]:
     values = asdict(order)
-    for name in ("first_sent", "not_before"):
+    for name in ORDER_TIMES:
         if values[name] is not None:
             values[name] = to_wire(values[name])
     return {name: value for name, value in values.items() if value is not None}
@@ -189,7 +196,7 @@ def _order_json(order: Order) -> dict[str, Any]:
 
 def _to_order(stored: Mapping[str, Any]) -> Order:
     values = dict(stored)
-    for name in ("first_sent", "not_before"):
+    for name in ORDER_TIMES:
         if name in values:
             values[name] = from_wire(values[name])
     return Order(**{**values, "state": OrderState(values["state"])})
