@@ -6,18 +6,22 @@ Starts the stage and its machines, says how to reach it, and hands over to whoev
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from infra.local.children import ChildError, is_free
-from infra.local.stage import ACCESS_TOKEN, CLIENT_ID, LocalStage
+from infra.local.samples import MACHINE_RULES
+from infra.local.stage import ACCESS_TOKEN, CLIENT_ID, InvocationError, LocalStage
 from infra.local.synth import ROOT
+from infra.local.timeline import Timeline, follow
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import FrameType
 
 Watch = Callable[[LocalStage], None]
@@ -33,8 +37,19 @@ def interrupt_once(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def run(watch: Watch, *, port: int) -> int:
-    """Bring everything up, watch, take everything down; the exit code."""
+def run(
+    watch: Watch,
+    *,
+    port: int,
+    name: str = "dev",
+    ec2_config: Mapping[str, Any] | None = None,
+    machine_rules: Mapping[str, Any] = MACHINE_RULES,
+) -> int:
+    """Bring everything up, watch, take everything down; the exit code.
+
+    ``name`` is the folder of its logs under ``build/run``; ``ec2_config`` a control document of
+    the simulated EC2, ``machine_rules`` a rule table of the simulated machines.
+    """
     if not is_free(port):
         print(f"Port {port} is taken; choose another one: make dev PORT=…", file=sys.stderr)
         return 1
@@ -42,17 +57,29 @@ def run(watch: Watch, *, port: int) -> int:
         signal.signal(number, interrupt_once)
     began = time.monotonic()
     print("Starting …", flush=True)
+    folder = ROOT / "build" / "run" / name
     try:
-        with LocalStage(folder=ROOT / "build" / "run" / "dev", port=port) as stage:
-            stage.start("machines", ["infra.local.machines", "--cloud", stage.ec2_url])
-            for name in _FIRST_TICKS:
+        with LocalStage(folder=folder, port=port, ec2_config=ec2_config) as stage:
+            _start_machines(stage, machine_rules)
+            for scheduled in _FIRST_TICKS:
                 # The schedules' first call is a minute away; nobody needs to wait for it.
-                stage.tick(name, at=datetime.now(UTC))
+                stage.tick(scheduled, at=datetime.now(UTC))
             print(greeting(stage.root_url, seconds=time.monotonic() - began), flush=True)
             watch(stage)
     except KeyboardInterrupt:
         print("\nStopped.")
+    except (ChildError, InvocationError) as error:
+        print(f"{error}\nMore is in {folder}.", file=sys.stderr)
+        return 1
     return 0
+
+
+def _start_machines(stage: LocalStage, rules: Mapping[str, Any]) -> None:
+    table = stage.folder / "machines.json"
+    table.write_text(json.dumps(rules))
+    stage.start(
+        "machines", ["infra.local.machines", "--cloud", stage.ec2_url, "--rules", str(table)]
+    )
 
 
 def greeting(root_url: str, *, seconds: float) -> str:
@@ -70,19 +97,23 @@ def greeting(root_url: str, *, seconds: float) -> str:
     )
 
 
-def watch_children(stage: LocalStage) -> None:
-    """Wait; raise ``ChildError`` if a part of the stage ends by itself."""
-    while True:
-        for child in stage.dead_children():
-            raise ChildError(f"{child.name} has ended:\n{child.last_words()}")
-        time.sleep(0.5)
+def is_over(stage: LocalStage) -> bool:
+    """Never, unless a part of the stage ends by itself, which is a ``ChildError``."""
+    for child in stage.dead_children():
+        raise ChildError(f"{child.name} has ended:\n{child.last_words()}")
+    return False
+
+
+def show_timeline(stage: LocalStage) -> None:
+    """Print what happens until somebody stops it."""
+    follow(Timeline(stage), until=lambda: is_over(stage))
 
 
 def main(arguments: list[str]) -> int:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(prog="make dev")
     parser.add_argument("--port", type=int, default=5080)
-    return run(watch_children, port=parser.parse_args(arguments).port)
+    return run(show_timeline, port=parser.parse_args(arguments).port)
 
 
 if __name__ == "__main__":
