@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 
 def read_secret(client: Any, secret_id: str) -> str:
@@ -15,8 +12,16 @@ def read_secret(client: Any, secret_id: str) -> str:
     return text
 
 
-def access_key(text: str) -> Mapping[str, str] | None:
-    """The AWS access key in a provider's secret, as boto3 takes it.
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """An AWS access key."""
+
+    key_id: str
+    secret: str = field(repr=False)
+
+
+def access_key(text: str) -> AccessKey | None:
+    """The AWS access key in a provider's secret.
 
     ``{"accessKeyId", "secretAccessKey"}`` as in the reference's provider configuration; ``None``
     for anything else: then the function's own role is used.
@@ -27,7 +32,4 @@ def access_key(text: str) -> Mapping[str, str] | None:
         return None
     if not isinstance(given, dict) or "accessKeyId" not in given:
         return None
-    return {
-        "aws_access_key_id": given["accessKeyId"],
-        "aws_secret_access_key": given["secretAccessKey"],
-    }
+    return AccessKey(given["accessKeyId"], given["secretAccessKey"])

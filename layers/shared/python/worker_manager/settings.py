@@ -8,6 +8,7 @@ compares both sides.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType

@@ -74,7 +74,8 @@ class Base:
 
     def client(self, service: str) -> Any:
         """A boto3 client over the shared session."""
-        return self.boto.client(service)
+        make: Any = self.boto.client
+        return make(service)
 
     @cached_property
     def tables(self) -> Tables:
@@ -157,10 +158,17 @@ class Loop(Base):
 
     def _cloud(self) -> CloudProvider:
         if not self.has("WM_CLOUD_SECRET"):
-            return _not_given("WM_CLOUD_SECRET")
+            missing: CloudProvider = _not_given("WM_CLOUD_SECRET")
+            return missing
         provider = self.settings.provider
         key = access_key(self.secret("WM_CLOUD_SECRET"))
-        session = boto3.Session(**key, region_name=self.settings.region) if key else self.boto
+        session = self.boto
+        if key is not None:
+            session = boto3.Session(
+                aws_access_key_id=key.key_id,
+                aws_secret_access_key=key.secret,
+                region_name=self.settings.region,
+            )
         cloud: CloudProvider = load_cloud(provider.provider_type)(
             provider_id=provider.provider_id,
             deployment=self.settings.deployment,
@@ -170,7 +178,8 @@ class Loop(Base):
 
     def _queue(self) -> QueueClient:
         if not self.has("WM_QUEUE_ROOT_URL"):
-            return _not_given("WM_QUEUE_ROOT_URL")
+            missing: QueueClient = _not_given("WM_QUEUE_ROOT_URL")
+            return missing
         from worker_manager.taskcluster.clients import Clients  # noqa: PLC0415
         from worker_manager.taskcluster.queue import TaskclusterQueue  # noqa: PLC0415
 
