@@ -176,7 +176,8 @@ def _launch(
         return Outcome(order, error=error)
     except CloudError as error:
         return Outcome(settled(order, 0, error), error=error)
-    rows = [new_worker(plan, order, machine, lifecycle, plan.now) for machine in launched.machines]
+    now = deps.clock()
+    rows = [new_worker(plan, order, machine, lifecycle, now) for machine in launched.machines]
     deps.outbox.send_workers([row for row in rows if deps.stores.workers.put_new(row)])
     after = settled(order, len(rows), launched.error)
     return Outcome(after, launched.machines, launched.error)

@@ -70,7 +70,7 @@ def adopt(
     written = []
     for stray in _whole(message, strays, deps):
         plan, order = ordered[stray.order_id or ""]
-        row = new_worker(plan, order, stray, lifecycle, plan.now)
+        row = new_worker(plan, order, stray, lifecycle, deps.clock())
         if deps.stores.workers.put_new(row):
             written.append(row)
             logger.info("adopted", pool=message.pool_id, worker=stray.key.worker_id)
