@@ -207,7 +207,7 @@ class WorkerManagerStack(Stack):
             tables.pools, tables.providers, tables.workers
         ).publishes_to(self.bus).runs_every(Duration.hours(1))
         self._function("publish", timeout_seconds=60).writes(
-            tables.pools, tables.providers, tables.workers, tables.errors
+            tables.providers, tables.workers
         ).publishes_to(self.bus).runs_every(Duration.minutes(1))
 
     def _front_door(self) -> None:

@@ -130,7 +130,6 @@ class ProviderLoop(Construct):
         tick = (
             # A list of thousands is parsed here: one whole processor.
             self._function("scan_tick", memory_mb=1769)
-            .reads(tables.pools, tables.workers)
             .writes(tables.providers)
             .opens("WM_CLOUD_SECRET", self._secret)
             .puts_into(self._around.bucket)
@@ -146,7 +145,6 @@ class ProviderLoop(Construct):
             .opens("WM_CLOUD_SECRET", self._secret)
             .gets_from(self._around.bucket)
             .publishes_to(self._around.bus)
-            .sends_to("WM_QUEUE_ADVANCE", self._queues.advance)
             .consumes(self._queues.scan, concurrency=self.provider.concurrency)
         )
         self._asks_the_queue(pool)
@@ -158,13 +156,11 @@ class ProviderLoop(Construct):
         tables = self._around.tables
         advance = (
             self._function("advance")
-            .reads(tables.pools, tables.providers)
-            .writes(tables.workers, tables.errors, tables.health)
+            .reads(tables.workers)
+            .writes(tables.providers)
             .opens("WM_CLOUD_SECRET", self._secret)
-            .publishes_to(self._around.bus)
             .sends_to("WM_QUEUE_ADVANCE", self._queues.advance)
             .sends_to("WM_QUEUE_PROVISION", self._queues.provision)
             .consumes(self._queues.advance, concurrency=self.provider.concurrency)
         )
-        may_list(advance)
         may_terminate(advance, deployment=self._settings.deployment)
