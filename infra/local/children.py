@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -95,11 +96,11 @@ class Child:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def stop(self, *, grace_seconds: float = 10) -> None:
-        """Ask it to end, then insist, it and what it started; fine if it has ended already."""
+        """Ask it to end, then insist; what it started ends with it.  Fine if it has ended."""
         if self.is_running:
             self._process.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(grace_seconds)
-        except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        self._process.wait()

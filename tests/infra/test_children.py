@@ -12,6 +12,7 @@ import pytest
 from infra.local.children import Child, ChildError, clean_environment, free_port, is_free
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LISTEN = "import socket, sys; s = socket.create_server(('127.0.0.1', int(sys.argv[1])));"
@@ -69,6 +70,19 @@ def test_a_child_that_ignores_the_request_is_ended_all_the_same(tmp_path: Path) 
     assert not child.is_running
 
 
+def test_what_a_child_started_ends_with_it(tmp_path: Path) -> None:
+    port = free_port()
+    grandchild = f"{LISTEN} import time; time.sleep(60)"
+    code = "import subprocess, sys, time; subprocess.Popen([sys.executable, *sys.argv[1:]]);"
+    child = start(tmp_path, f"{code} time.sleep(60)", "-c", grandchild, str(port))
+    child.wait_for_port(port)
+
+    child.stop()
+
+    wait_until(lambda: is_free(port))
+    assert is_free(port)
+
+
 def test_a_ctrl_c_in_the_terminal_does_not_reach_children(tmp_path: Path) -> None:
     child = start(tmp_path, "import os; print(os.getsid(0), os.getpid())")
 
@@ -79,6 +93,10 @@ def test_a_ctrl_c_in_the_terminal_does_not_reach_children(tmp_path: Path) -> Non
 
 
 def wait_until_ended(child: Child) -> None:
+    wait_until(lambda: not child.is_running)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 10
-    while child.is_running and time.monotonic() < deadline:
+    while not holds() and time.monotonic() < deadline:
         time.sleep(0.01)
