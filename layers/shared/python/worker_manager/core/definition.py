@@ -109,6 +109,10 @@ def compare(before: Sequence[LaunchConfigHead], after: Sequence[LaunchConfigHead
     )
 
 
+def _content(head: LaunchConfigHead) -> tuple[Json, Location, str]:
+    return head.manager, head.location, head.digest
+
+
 def keep_modified(
     before: Sequence[LaunchConfigHead], after: Sequence[LaunchConfigHead]
 ) -> tuple[LaunchConfigHead, ...]:
@@ -117,7 +121,7 @@ def keep_modified(
 
     def same(head: LaunchConfigHead) -> LaunchConfigHead:
         was = old.get(head.launch_config_id)
-        if was and (was.manager, was.location) == (head.manager, head.location):
+        if was and _content(was) == _content(head):
             return was
         return head
 

@@ -1,0 +1,12 @@
+"""The HTTP API for operators: definitions of worker pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from worker_manager import wiring_api
+
+
+def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
+    """Answer one request of the gateway."""
+    return wiring_api.pools_api().handle(event)

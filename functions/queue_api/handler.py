@@ -1,0 +1,12 @@
+"""The HTTP API of the embedded queue: tasks, and who works on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from worker_manager import wiring_api
+
+
+def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
+    """Answer one request of the gateway."""
+    return wiring_api.queue_api().handle(event)

@@ -1,0 +1,250 @@
+"""What a pool's ``config`` may say, by provider type, and what it is taken to mean.
+
+Everything that could only fail later, at launch or on reading back, is refused here, where
+somebody is there to read why: forbidden parameters, user data that EC2 would not take (B35),
+items that DynamoDB would not store, answers that would not fit through the gateway.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
+from worker_manager.api.refusals import Refusal
+from worker_manager.api.validation import (
+    LARGEST_NUMBER,
+    Identifier,
+    PositiveNumber,
+    Ratio,
+    WholeNumber,
+    Wire,
+    fault,
+    invalid,
+    parse,
+    place,
+)
+from worker_manager.core.definition import DuplicateLaunchConfigError, Parts, take_apart
+from worker_manager.core.model import (
+    DEFAULT_QUEUE_INACTIVITY,
+    DEFAULT_REREGISTRATION,
+    Json,
+    Location,
+)
+from worker_manager.providers.aws.user_data import user_data, user_data_size_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from worker_manager.settings import ProviderSettings
+
+MAX_REREGISTRATION = 2_592_000
+"""Seconds: 30 days, as credentials can last 31."""
+MIN_QUEUE_INACTIVITY = 1_200
+"""Seconds: the queue's own claim timeout."""
+
+LARGEST_BODY = 350_000
+"""Bytes of one launch config; a DynamoDB item ends at 400 KB."""
+LARGEST_POOL = 340_000
+"""Bytes of heads and the rest of the config, which share an item with the description."""
+LARGEST_CONFIG = 4_500_000
+"""Bytes of a whole config as a JSON text inside JSON, as Lambda hands it to the gateway."""
+
+OURS = ("IamInstanceProfile", "UserData", "MinCount", "MaxCount", "ClientToken", "DryRun")
+"""Parameters of RunInstances that launching sets itself, or that would hand out our role."""
+
+TOLD_TO_WORKERS = (
+    "rootUrl",
+    "workerPoolId",
+    "providerId",
+    "workerGroup",
+    "workerConfig",
+    "launchConfigId",
+)
+"""Keys of the user data that no ``additionalUserData`` may displace."""
+
+
+def _without_ours(value: dict[str, Any]) -> dict[str, Any]:
+    if found := [name for name in OURS if name in value]:
+        raise ValueError(f"must not contain {', '.join(found)}")
+    if not isinstance(value.get("ImageId"), str):
+        raise ValueError("ImageId: field required, as a string")
+    return value
+
+
+def _without_told(value: dict[str, Any]) -> dict[str, Any]:
+    if found := [name for name in TOLD_TO_WORKERS if name in value]:
+        raise ValueError(f"must not contain {', '.join(found)}")
+    return value
+
+
+class LaunchConfigOptions(Wire):
+    """``workerManager`` of a launch config: ours, not the cloud's."""
+
+    launch_config_id: Identifier = ""
+    capacity_per_instance: PositiveNumber = 1
+    initial_weight: Ratio = 1.0
+    max_capacity: WholeNumber = LARGEST_NUMBER
+
+
+class AwsLaunchConfig(Wire):
+    """One way to launch machines on EC2."""
+
+    region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z0-9]+)+$", max_length=38)]
+    launch_config: Annotated[dict[str, Any], AfterValidator(_without_ours)]
+    worker_manager: LaunchConfigOptions = LaunchConfigOptions()
+    capacity_per_instance: PositiveNumber = 1
+    worker_config: dict[str, Any] = Field(default_factory=dict)
+    additional_user_data: Annotated[dict[str, Any], AfterValidator(_without_told)] = Field(
+        default_factory=dict
+    )
+
+
+class LifecycleOptions(Wire):
+    """A pool's timeouts, in seconds."""
+
+    registration_timeout: WholeNumber = 0
+    reregistration_timeout: Annotated[WholeNumber, Field(le=MAX_REREGISTRATION)] = int(
+        DEFAULT_REREGISTRATION.total_seconds()
+    )
+    queue_inactivity_timeout: Annotated[WholeNumber, Field(ge=MIN_QUEUE_INACTIVITY)] = int(
+        DEFAULT_QUEUE_INACTIVITY.total_seconds()
+    )
+
+
+class AwsConfig(Wire):
+    """Config of a pool on EC2."""
+
+    launch_configs: list[AwsLaunchConfig]
+    min_capacity: WholeNumber
+    max_capacity: WholeNumber
+    scaling_ratio: Ratio = 1.0
+    lifecycle: LifecycleOptions = LifecycleOptions()
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> AwsConfig:
+        if self.min_capacity > self.max_capacity:
+            raise ValueError("minCapacity must not be greater than maxCapacity")
+        return self
+
+
+class StaticLifecycle(Wire):
+    """How long credentials of static workers last, in seconds."""
+
+    reregistration_timeout: Annotated[WholeNumber, Field(le=MAX_REREGISTRATION)] = int(
+        DEFAULT_REREGISTRATION.total_seconds()
+    )
+
+
+class StaticConfig(Wire):
+    """Config of a pool of machines that nobody launches."""
+
+    lifecycle: StaticLifecycle = StaticLifecycle()
+    worker_config: dict[str, Any] = Field(default_factory=dict)
+
+
+class NullLaunchConfig(Wire):
+    """A launch config of whatever cloud it once was for."""
+
+    model_config = ConfigDict(extra="allow")
+
+    worker_manager: LaunchConfigOptions = LaunchConfigOptions()
+    capacity_per_instance: PositiveNumber = 1
+
+
+class NullConfig(Wire):
+    """Config of a pool that is being deleted: anything, so long as it can be taken apart."""
+
+    model_config = ConfigDict(extra="allow")
+
+    launch_configs: list[NullLaunchConfig] = Field(default_factory=list)
+
+
+def validate_config(config: Json, provider_type: str) -> dict[str, Any]:
+    """The config as it is to be stored, or a 400 that names what is wrong with it.
+
+    Only what the reference fills in is filled in: the defaults of a lifecycle that is given.
+    """
+    if provider_type == "null":
+        parse(NullConfig, config, at=("config",))
+        return dict(config)
+    if provider_type == "static":
+        parse(StaticConfig, config, at=("config",))
+        return dict(config)
+    parsed = parse(AwsConfig, config, at=("config",))
+    if "lifecycle" not in config:
+        return dict(config)
+    lifecycle = {
+        "reregistrationTimeout": parsed.lifecycle.reregistration_timeout,
+        "queueInactivityTimeout": parsed.lifecycle.queue_inactivity_timeout,
+        **config["lifecycle"],
+    }
+    return {**config, "lifecycle": lifecycle}
+
+
+def location_of(body: Json) -> Location:
+    """What one list call covers that shows the machines of this launch config."""
+    return Location(str(body.get("region", "")))
+
+
+def to_parts(
+    pool_id: str,
+    config: Json,
+    *,
+    provider: ProviderSettings,
+    root_url: str,
+    now: datetime,
+) -> Parts:
+    """A validated config taken apart, refused if anything of it would not fit where it belongs."""
+    try:
+        parts = take_apart(pool_id, config, now=now, location_of=location_of)
+    except DuplicateLaunchConfigError as error:
+        raise Refusal("RequestConflict", f"config.launchConfigs: {error}") from error
+    faults = list(_oversized(parts))
+    if provider.provider_type == "aws":
+        faults += _oversized_user_data(parts, pool_id, provider.provider_id, root_url)
+    if faults:
+        raise invalid(faults)
+    return parts
+
+
+def _oversized(parts: Parts) -> Iterator[str]:
+    total = 0
+    for index, (name, body) in enumerate(parts.bodies.items()):
+        text = _text(body)
+        total += len(_text(text).encode())
+        if (size := len(text.encode())) > LARGEST_BODY:
+            where = place(("config", "launchConfigs", index))
+            yield fault(where, f"{name} is {size} bytes; at most {LARGEST_BODY} can be stored")
+    if total > LARGEST_CONFIG:
+        yield fault("config", f"is {total} bytes when sent; at most {LARGEST_CONFIG} can be")
+    heads = sum(len(json.dumps([h.launch_config_id, h.location, h.manager])) for h in parts.heads)
+    size = heads + 60 * len(parts.heads) + len(json.dumps(parts.root))
+    if size > LARGEST_POOL:
+        yield fault(
+            "config",
+            f"{len(parts.heads)} launch configs with their workerManager, and everything beside "
+            f"them, are {size} bytes; at most {LARGEST_POOL} can be stored",
+        )
+
+
+def _oversized_user_data(
+    parts: Parts, pool_id: str, provider_id: str, root_url: str
+) -> Iterator[str]:
+    for index, head in enumerate(parts.heads):
+        raw = user_data(
+            parts.bodies[head.launch_config_id],
+            head.location,
+            root_url=root_url,
+            pool_id=pool_id,
+            provider_id=provider_id,
+            launch_config_id=head.launch_config_id,
+        )
+        if error := user_data_size_error(raw):
+            yield fault(place(("config", "launchConfigs", index)), error)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

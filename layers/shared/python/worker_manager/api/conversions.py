@@ -1,0 +1,88 @@
+"""From the library's nouns to bodies of the API; nowhere else do the two meet.
+
+Where to read next: ``schemas``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.api.schemas import WorkerFull, WorkerPoolError, WorkerPoolFull
+from worker_manager.core.model import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from worker_manager.core.model import Json, Pool, PoolError, Worker
+
+COUNTED = (State.REQUESTED, State.RUNNING, State.STOPPING, State.STOPPED)
+
+
+def counts(states: Iterable[tuple[State, int]]) -> dict[str, int]:
+    """The nine counts, by Python name, of workers given as state and capacity."""
+    number = dict.fromkeys(COUNTED, 0)
+    capacity = dict.fromkeys(COUNTED, 0)
+    for state, tasks in states:
+        number[state] += 1
+        capacity[state] += tasks
+    current = sum(capacity.values()) - capacity[State.STOPPED]
+    return (
+        {"current_capacity": current}
+        | {f"{state}_count": number[state] for state in COUNTED}
+        | {f"{state}_capacity": capacity[state] for state in COUNTED}
+    )
+
+
+def pool_full(
+    pool: Pool, config: Json, *, states: Iterable[tuple[State, int]] = ()
+) -> WorkerPoolFull:
+    """A pool with its assembled config; without ``states`` its counts are zero."""
+    return WorkerPoolFull(
+        worker_pool_id=pool.pool_id,
+        provider_id=pool.provider_id,
+        description=pool.description,
+        created=pool.created,
+        last_modified=pool.modified,
+        config=dict(config),
+        owner=pool.owner,
+        email_on_error=pool.email_on_error,
+        **counts(states),
+    )
+
+
+def worker_full(worker: Worker, *, expires: datetime, last_checked: datetime) -> WorkerFull:
+    """A worker; when it was last checked, and so expires, its location knows."""
+    optional: dict[str, Any] = {}
+    if worker.launch_config_id is not None:
+        optional["launch_config_id"] = worker.launch_config_id
+    return WorkerFull(
+        worker_pool_id=worker.key.pool_id,
+        worker_group=worker.key.group,
+        worker_id=worker.key.worker_id,
+        provider_id=worker.provider_id,
+        created=worker.created,
+        expires=expires,
+        last_modified=worker.modified,
+        last_checked=last_checked,
+        state=worker.state,
+        capacity=worker.capacity,
+        **optional,
+    )
+
+
+def pool_error(error: PoolError) -> WorkerPoolError:
+    """An error as its pool's owner sees it."""
+    optional: dict[str, Any] = {}
+    if error.launch_config_id is not None:
+        optional["launch_config_id"] = error.launch_config_id
+    return WorkerPoolError(
+        worker_pool_id=error.pool_id,
+        error_id=error.error_id,
+        reported=error.reported,
+        kind=error.kind,
+        title=error.title,
+        description=error.description,
+        extra=dict(error.extra),
+        **optional,
+    )

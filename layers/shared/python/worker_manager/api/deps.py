@@ -1,0 +1,88 @@
+"""What handlers work with, made once per container by ``wiring`` and by tests.
+
+Where to read next: ``app``, which hands it to handlers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    from worker_manager.core.timing import Timing
+    from worker_manager.outbox import Outbox
+    from worker_manager.queue.embedded import EmbeddedQueue
+    from worker_manager.queues import Sender
+    from worker_manager.settings import ProviderSettings
+    from worker_manager.store.health import HealthStore
+    from worker_manager.store.places import PlaceStore
+    from worker_manager.store.plans import PlanStore
+    from worker_manager.store.pool_errors import PoolErrorStore
+    from worker_manager.store.pools import PoolStore
+    from worker_manager.store.workers import WorkerStore
+    from worker_manager.taskcluster.auth import Authenticator
+    from worker_manager.taskcluster.credentials import Issuer
+
+
+class AnyDeps(Protocol):
+    """What every API needs, whatever it is about."""
+
+    @property
+    def authenticator(self) -> Authenticator:
+        """Who says who signed a request."""
+        ...
+
+    @property
+    def root_url(self) -> str:
+        """Where clients believe to talk to; they sign its host, port and prefix."""
+        ...
+
+    @property
+    def clock(self) -> Callable[[], datetime]:
+        """The time, aware and UTC."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiDeps:
+    """Of the worker-manager's API.
+
+    ``providers`` are those of this deployment by id, in its order; ``senders`` the queues
+    ``provision`` and ``advance`` of each that has a loop.  ``new_secret`` gives 44 random
+    characters, ``new_slugid`` a random slugid; ``trusted_keys`` sign EC2's identity documents.
+    """
+
+    pools: PoolStore
+    workers: WorkerStore
+    places: PlaceStore
+    errors: PoolErrorStore
+    health: HealthStore
+    plans: PlanStore
+    outbox: Outbox
+    authenticator: Authenticator
+    root_url: str
+    providers: Mapping[str, ProviderSettings]
+    senders: Mapping[str, Mapping[str, Sender]]
+    issuer: Issuer
+    clock: Callable[[], datetime]
+    new_secret: Callable[[], str]
+    new_slugid: Callable[[], str]
+    timing: Timing
+    trusted_keys: Sequence[RSAPublicKey]
+    started: datetime
+    """When this container began to serve."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDeps:
+    """Of the embedded queue's API."""
+
+    queue: EmbeddedQueue
+    authenticator: Authenticator
+    root_url: str
+    clock: Callable[[], datetime]

@@ -1,0 +1,63 @@
+"""Signs of life, of each service alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import worker_manager
+from worker_manager.api.routing import Call, Route
+from worker_manager.api.schemas import PingAnswer, VersionAnswer
+
+if TYPE_CHECKING:
+    from worker_manager.api.deps import ApiDeps
+
+
+def ping(_call: Call, deps: ApiDeps) -> PingAnswer:
+    """Answer without asking anybody."""
+    return PingAnswer(alive=True, uptime=(deps.clock() - deps.started).total_seconds())
+
+
+def nothing(_call: Call, _deps: ApiDeps) -> dict[str, Any]:
+    """Answer that requests are answered."""
+    return {}
+
+
+def version(_call: Call, _deps: ApiDeps) -> VersionAnswer:
+    """Say what runs here; a stage's build is known by its layers, not by the code."""
+    return VersionAnswer(
+        version=worker_manager.__version__, source="worker-manager", commit="", build=""
+    )
+
+
+ROUTES: tuple[Route[ApiDeps], ...] = (
+    Route(
+        name="ping",
+        method="GET",
+        path="/ping",
+        title="Ping Server",
+        handler=ping,
+        response=PingAnswer,
+    ),
+    Route(
+        name="lbheartbeat",
+        method="GET",
+        path="/__lbheartbeat__",
+        title="Load Balancer Heartbeat",
+        handler=nothing,
+    ),
+    Route(
+        name="version",
+        method="GET",
+        path="/__version__",
+        title="Taskcluster Version",
+        handler=version,
+        response=VersionAnswer,
+    ),
+    Route(
+        name="heartbeat",
+        method="GET",
+        path="/__heartbeat__",
+        title="Heartbeat",
+        handler=nothing,
+    ),
+)

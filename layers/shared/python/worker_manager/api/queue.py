@@ -1,0 +1,258 @@
+"""The embedded queue over HTTP: Taskcluster's routes under ``/api/queue/v1``.
+
+Deployed only where no other queue is; what the calls do is in ``worker_manager.queue``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.api import paging
+from worker_manager.api.routing import PAGING, Call, Route
+from worker_manager.core.scopes import AllOf, Expression
+from worker_manager.queue import requests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from worker_manager.api.deps import QueueDeps
+
+_QUEUE = "<taskQueueId>"
+_TYPE = "/provisioners/<provisionerId>/worker-types/<workerType>/workers"
+_TYPE_SCOPE = "<provisionerId>/<workerType>"
+_WORKER_SCOPE = f"{_TYPE_SCOPE}/<workerGroup>/<workerId>"
+_RUN = "/task/<taskId>/runs/<runId>"
+
+
+def _page(call: Call) -> dict[str, Any]:
+    return {
+        "limit": paging.page_size(call.query),
+        "continuation_token": call.query.get("continuationToken"),
+    }
+
+
+def _run(call: Call) -> tuple[str, int]:
+    return call.params["taskId"], int(call.params["runId"])
+
+
+def _worker_type(call: Call) -> tuple[str, str]:
+    return call.params["provisionerId"], call.params["workerType"]
+
+
+def _worker(call: Call) -> tuple[str, str, str, str]:
+    return (*_worker_type(call), call.params["workerGroup"], call.params["workerId"])
+
+
+def scopes_to_create(params: Mapping[str, str], payload: Any) -> Expression:
+    """What creating just this task requires."""
+    return requests.scopes_to_create(requests.parse_definition(params["taskId"], payload))
+
+
+def ping(_call: Call, deps: QueueDeps) -> Any:
+    """Answer without asking anybody."""
+    return deps.queue.ping()
+
+
+def nothing(_call: Call, _deps: QueueDeps) -> Any:
+    """Answer that requests are answered."""
+    return {}
+
+
+def create_task(call: Call, deps: QueueDeps) -> Any:
+    """Enter a task."""
+    return deps.queue.create_task(call.params["taskId"], call.payload)
+
+
+def task(call: Call, deps: QueueDeps) -> Any:
+    """A task's definition."""
+    return deps.queue.task(call.params["taskId"])
+
+
+def status(call: Call, deps: QueueDeps) -> Any:
+    """Where a task is."""
+    return deps.queue.status(call.params["taskId"])
+
+
+def counts(call: Call, deps: QueueDeps) -> Any:
+    """How many tasks wait for a pool, and how many it works on."""
+    return deps.queue.task_queue_counts(call.params["taskQueueId"])
+
+
+def list_claimed_tasks(call: Call, deps: QueueDeps) -> Any:
+    """Who works on what."""
+    return deps.queue.list_claimed_tasks(call.params["taskQueueId"], **_page(call))
+
+
+def claim_work(call: Call, deps: QueueDeps) -> Any:
+    """Give a worker tasks."""
+    return deps.queue.claim_work(call.params["taskQueueId"], call.payload)
+
+
+def reclaim_task(call: Call, deps: QueueDeps) -> Any:
+    """Renew a claim."""
+    return deps.queue.reclaim_task(*_run(call))
+
+
+def report_completed(call: Call, deps: QueueDeps) -> Any:
+    """A run did what it should."""
+    return deps.queue.report_completed(*_run(call))
+
+
+def report_failed(call: Call, deps: QueueDeps) -> Any:
+    """A run ended, but not well."""
+    return deps.queue.report_failed(*_run(call))
+
+
+def report_exception(call: Call, deps: QueueDeps) -> Any:
+    """A run could not be done."""
+    return deps.queue.report_exception(*_run(call), call.payload)
+
+
+def list_workers(call: Call, deps: QueueDeps) -> Any:
+    """Workers that called for work."""
+    asked = call.query.get("quarantined")
+    quarantined = None if asked is None else asked == "true"
+    return deps.queue.list_workers(*_worker_type(call), quarantined=quarantined, **_page(call))
+
+
+def get_worker(call: Call, deps: QueueDeps) -> Any:
+    """One worker that called for work."""
+    return deps.queue.get_worker(*_worker(call))
+
+
+def quarantine_worker(call: Call, deps: QueueDeps) -> Any:
+    """Give a worker no more tasks until then."""
+    client_id = call.client_id or "anonymous"
+    return deps.queue.quarantine_worker(*_worker(call), call.payload, client_id=client_id)
+
+
+def _route(
+    name: str,
+    method: str,
+    path: str,
+    title: str,
+    handler: Callable[[Call, QueueDeps], Any],
+    **more: Any,
+) -> Route[QueueDeps]:
+    return Route(
+        name=name, method=method, path=path, title=title, handler=handler, service="queue", **more
+    )
+
+
+ROUTES: tuple[Route[QueueDeps], ...] = (
+    _route("ping", "GET", "/ping", "Ping Server", ping),
+    _route("lbheartbeat", "GET", "/__lbheartbeat__", "Load Balancer Heartbeat", nothing),
+    _route("heartbeat", "GET", "/__heartbeat__", "Heartbeat", nothing),
+    _route(
+        "task",
+        "GET",
+        "/task/<taskId>",
+        "Get Task Definition",
+        task,
+        scopes="queue:get-task:<taskId>",
+    ),
+    _route(
+        "status",
+        "GET",
+        "/task/<taskId>/status",
+        "Get task status",
+        status,
+        scopes="queue:status:<taskId>",
+    ),
+    _route(
+        "createTask",
+        "PUT",
+        "/task/<taskId>",
+        "Create New Task",
+        create_task,
+        scopes_of=scopes_to_create,
+        body=requests.CreateTask,
+    ),
+    _route(
+        "claimWork",
+        "POST",
+        f"/claim-work/{_QUEUE}",
+        "Claim Work",
+        claim_work,
+        scopes=AllOf((f"queue:claim-work:{_QUEUE}", "queue:worker-id:<workerGroup>/<workerId>")),
+        body=requests.ClaimWork,
+    ),
+    _route(
+        "reclaimTask",
+        "POST",
+        f"{_RUN}/reclaim",
+        "Reclaim task",
+        reclaim_task,
+        scopes="queue:reclaim-task:<taskId>/<runId>",
+    ),
+    _route(
+        "reportCompleted",
+        "POST",
+        f"{_RUN}/completed",
+        "Report Run Completed",
+        report_completed,
+        scopes="queue:resolve-task:<taskId>/<runId>",
+    ),
+    _route(
+        "reportFailed",
+        "POST",
+        f"{_RUN}/failed",
+        "Report Run Failed",
+        report_failed,
+        scopes="queue:resolve-task:<taskId>/<runId>",
+    ),
+    _route(
+        "reportException",
+        "POST",
+        f"{_RUN}/exception",
+        "Report Task Exception",
+        report_exception,
+        scopes="queue:resolve-task:<taskId>/<runId>",
+        body=requests.ReportException,
+    ),
+    _route(
+        "taskQueueCounts",
+        "GET",
+        f"/task-queues/{_QUEUE}/counts",
+        "Get Number of Pending and Claimed Tasks",
+        counts,
+        scopes=AllOf((f"queue:pending-count:{_QUEUE}", f"queue:claimed-count:{_QUEUE}")),
+    ),
+    _route(
+        "listClaimedTasks",
+        "GET",
+        f"/task-queues/{_QUEUE}/claimed",
+        "List claimed tasks",
+        list_claimed_tasks,
+        scopes=f"queue:claimed-list:{_QUEUE}",
+        query=PAGING,
+        stability="experimental",
+    ),
+    _route(
+        "listWorkers",
+        "GET",
+        _TYPE,
+        "Get a list of all active workers of a workerType",
+        list_workers,
+        scopes=f"queue:list-workers:{_TYPE_SCOPE}",
+        query={**PAGING, "quarantined": r"^(true|false)$"},
+    ),
+    _route(
+        "getWorker",
+        "GET",
+        f"{_TYPE}/<workerGroup>/<workerId>",
+        "Get a worker",
+        get_worker,
+        scopes=f"queue:get-worker:{_WORKER_SCOPE}",
+    ),
+    _route(
+        "quarantineWorker",
+        "PUT",
+        f"{_TYPE}/<workerGroup>/<workerId>",
+        "Quarantine a worker",
+        quarantine_worker,
+        scopes=f"queue:quarantine-worker:{_WORKER_SCOPE}",
+        body=requests.QuarantineWorker,
+        stability="experimental",
+    ),
+)

@@ -1,0 +1,154 @@
+"""One HTTP request, read from the event of an API Gateway REST API.
+
+The path stays as it was sent, because that is what clients sign; the query arrives decoded.
+Where to read next: ``routing``, which finds the route of a path.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
+
+from worker_manager.api.refusals import Refusal
+from worker_manager.core.ids import ExactFloat
+from worker_manager.taskcluster.hawk import SignedRequest
+from worker_manager.taskcluster.resources import Endpoint, resource_candidates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LARGEST_BODY = 4 * 1024 * 1024
+"""Bytes.  A Lambda event takes 6 MB, and an answer must be able to say what was sent."""
+
+LONGEST_NUMBER = 400
+"""Characters and decimal places of a number: enough for any double, too few to fill a memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked.  ``path`` begins with ``/api`` and may have ``%2F`` in it or not."""
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    headers: Mapping[str, str]
+    body: bytes
+
+    @classmethod
+    def of(cls, event: dict[str, Any], *, prefix: str = "") -> Request:
+        """Read an event; ``prefix`` is what the root URL has before ``/api``."""
+        given = APIGatewayProxyEvent(event)
+        path = given.path or "/"
+        if prefix and path.startswith(f"{prefix}/"):
+            path = path.removeprefix(prefix)
+        return cls(
+            method=given.http_method.upper(),
+            path=path,
+            query=tuple(_query(given)),
+            headers=given.headers,
+            body=_body(given),
+        )
+
+    @property
+    def content_type(self) -> str:
+        """The content type as sent; empty if none was."""
+        return self.headers.get("content-type") or ""
+
+    def signed(self, endpoint: Endpoint) -> SignedRequest:
+        """What a signature of this request may speak of."""
+        bewits = [value for name, value in self.query if name == "bewit"]
+        return SignedRequest(
+            method=self.method,
+            resources=resource_candidates(self.path, self.query, prefix=endpoint.prefix),
+            host=endpoint.host,
+            port=endpoint.port,
+            authorization=self.headers.get("authorization"),
+            bewit=bewits[0] if bewits else None,
+            content_type=self.content_type,
+            body=self.body,
+        )
+
+    def query_arguments(self) -> dict[str, str]:
+        """The query without any bewit; refuses a parameter that is given twice."""
+        arguments: dict[str, str] = {}
+        for name, value in self.query:
+            if name in arguments:
+                raise Refusal(
+                    "InvalidRequestArguments", f"Query parameter {name!r} is given more than once"
+                )
+            arguments[name] = value
+        arguments.pop("bewit", None)
+        return arguments
+
+    def payload(self) -> Any:
+        """The body as JSON: an object or an array; ``{}`` if there is none.
+
+        Numbers with a fraction remember how they were written (``ExactFloat``).
+        """
+        if not self.body:
+            return {}
+        if self.content_type.partition(";")[0].strip().lower() != "application/json":
+            raise Refusal(
+                "MalformedPayload", "Payload must be JSON with content-type: application/json"
+            )
+        try:
+            payload = _loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise Refusal("MalformedPayload", f"Payload must be valid JSON: {error}") from error
+        if not isinstance(payload, dict | list):
+            raise Refusal("MalformedPayload", "Payload must be a JSON object or array")
+        return payload
+
+    def check_size(self) -> None:
+        """Refuse a body that is larger than we could give back."""
+        if len(self.body) > LARGEST_BODY:
+            raise Refusal(
+                "InputTooLarge",
+                f"Payload is {len(self.body)} bytes; at most {LARGEST_BODY} are accepted",
+            )
+
+
+def _query(event: APIGatewayProxyEvent) -> list[tuple[str, str]]:
+    several = event.multi_value_query_string_parameters
+    if several:
+        return [(name, value) for name, values in several.items() for value in values]
+    return list(event.query_string_parameters.items())
+
+
+def _body(event: APIGatewayProxyEvent) -> bytes:
+    text = event.body or ""
+    if not event.is_base64_encoded:
+        return text.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return b""
+
+
+def _loads(body: bytes) -> Any:
+    text = body.decode("utf-8")
+    payload = json.loads(text, parse_float=_number, parse_constant=_no_constant)
+    if "\\u" in text:
+        # Half of a surrogate pair is legal JSON and cannot be stored.
+        json.dumps(payload, ensure_ascii=False).encode()
+    return payload
+
+
+def _number(text: str) -> ExactFloat:
+    exponent = Decimal(text).as_tuple().exponent
+    if len(text) > LONGEST_NUMBER or abs(int(exponent)) > LONGEST_NUMBER:
+        raise ValueError(f"number {text[:40]} is out of range")
+    value = ExactFloat(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"number {text[:40]} is out of range")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

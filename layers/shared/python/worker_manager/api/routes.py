@@ -1,0 +1,38 @@
+"""Every route of every API: what documentation is made of, and what each function answers.
+
+The gateway sends ``/workers``, ``/worker`` and ``/worker-pool-errors`` to the function for
+machines, ``/api/queue`` to the queue's, and everything else to the one for operators.
+"""
+
+from __future__ import annotations
+
+from worker_manager.api import (
+    launch_configs,
+    ping,
+    pool_errors,
+    providers,
+    registration,
+    renewal,
+    secrets,
+    static_workers,
+    worker_pools,
+    workers,
+)
+
+POOLS = (
+    *ping.ROUTES,
+    *providers.ROUTES,
+    *launch_configs.ROUTES,
+    *worker_pools.ROUTES,
+    *secrets.ROUTES,
+)
+"""For operators: definitions of pools."""
+
+WORKERS = (
+    *registration.ROUTES,
+    *renewal.ROUTES,
+    *workers.ROUTES,
+    *static_workers.ROUTES,
+    *pool_errors.ROUTES,
+)
+"""For machines, and whoever looks after them."""

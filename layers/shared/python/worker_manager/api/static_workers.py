@@ -1,0 +1,193 @@
+"""Workers that somebody sets up by hand, and the secret with which they prove themselves.
+
+Only a salted hash of the secret is kept (Q5).  Where to read next: ``identity.static``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.api.definitions import ATTEMPTS
+from worker_manager.api.providers import existing_provider
+from worker_manager.api.refusals import Refusal, input_error, unavailable
+from worker_manager.api.routing import Call, Route
+from worker_manager.api.schemas import CreateWorkerRequest, WorkerFull
+from worker_manager.api.worker_pools import existing_pool
+from worker_manager.api.workers import Display, existing_worker, key_of
+from worker_manager.core.model import Location, State, Worker
+from worker_manager.core.moments import whole_milliseconds
+from worker_manager.identity.static import hash_secret, matches
+
+if TYPE_CHECKING:
+    from worker_manager.api.deps import ApiDeps
+    from worker_manager.core.model import Pool
+
+SECRET = "staticSecretHash"
+"""Key of the secret's hash in a worker's ``identity``."""
+
+NOWHERE = Location("")
+"""The location of what no cloud lists."""
+
+
+def create(call: Call, deps: ApiDeps) -> WorkerFull:
+    """Enter a worker; the same once more is fine, and a stopped one begins anew.
+
+    A worker that is there with another secret, capacity or end is a 409 (Q6): silently keeping or
+    replacing its secret would each surprise somebody.
+    """
+    body: CreateWorkerRequest = call.body
+    pool = existing_pool(deps, call.pool_id)
+    if body.expires < deps.clock():
+        raise input_error("expires: must be in the future")
+    _require_static(deps, pool)
+    secret = _secret(body)
+    if secret is None:
+        raise input_error("providerInfo: field required, with a staticSecret")
+    for _ in range(ATTEMPTS):
+        there = deps.workers.get(key_of(call))
+        worker = _new(call, deps, pool, secret=secret)
+        if there is None:
+            written = worker if deps.workers.put_new(worker) else None
+        elif there.state is State.STOPPED and there.provider_id == pool.provider_id:
+            written = _begin_anew(deps, there, worker)
+        else:
+            written = _same(there, worker, secret)
+        if written is not None:
+            return Display(deps).show(written)
+    raise unavailable()
+
+
+def update(call: Call, deps: ApiDeps) -> WorkerFull:
+    """Change a worker's end (the past ends it now), and its capacity or secret where given."""
+    body: CreateWorkerRequest = call.body
+    pool = existing_pool(deps, call.pool_id)
+    _require_static(deps, pool)
+    for _ in range(ATTEMPTS):
+        worker = existing_worker(deps, key_of(call))
+        if worker.provider_id != pool.provider_id:
+            raise input_error(f"The worker belongs to provider {worker.provider_id!r}")
+        changes: dict[str, Any] = {
+            "expires": whole_milliseconds(body.expires),
+            "modified": whole_milliseconds(deps.clock()),
+        }
+        if body.capacity is not None:
+            changes["capacity"] = body.capacity
+        secret = _secret(body)
+        if secret is not None:
+            changes["identity"] = {SECRET: hash_secret(secret, deps.new_slugid())}
+        changed = deps.workers.change(worker, **changes)
+        if changed is not None:
+            return Display(deps).show(changed)
+    raise unavailable()
+
+
+def _require_static(deps: ApiDeps, pool: Pool) -> None:
+    provider = existing_provider(deps, pool.provider_id)
+    if provider.provider_type != "static":
+        raise input_error(
+            f"Workers of provider {pool.provider_id!r} cannot be created or updated by hand"
+        )
+
+
+def _secret(body: CreateWorkerRequest) -> str | None:
+    return body.provider_info.static_secret if body.provider_info else None
+
+
+def _new(call: Call, deps: ApiDeps, pool: Pool, *, secret: str) -> Worker:
+    body: CreateWorkerRequest = call.body
+    now = whole_milliseconds(deps.clock())
+    return Worker(
+        key=key_of(call),
+        provider_id=pool.provider_id,
+        location=NOWHERE,
+        state=State.RUNNING,
+        capacity=body.capacity or 1,
+        created=now,
+        modified=now,
+        expires=whole_milliseconds(body.expires),
+        identity={SECRET: hash_secret(secret, deps.new_slugid())},
+    )
+
+
+def _same(there: Worker, asked: Worker, secret: str) -> Worker:
+    is_same = (
+        there.state is State.RUNNING
+        and (there.provider_id, there.capacity, there.expires)
+        == (asked.provider_id, asked.capacity, asked.expires)
+        and matches(secret, there.identity.get(SECRET))
+    )
+    if not is_same:
+        raise Refusal("RequestConflict", "Worker already exists")
+    return there
+
+
+def _begin_anew(deps: ApiDeps, stopped: Worker, worker: Worker) -> Worker | None:
+    nothing: dict[str, None] = dict.fromkeys(
+        (
+            "deadline",
+            "registered",
+            "boot_time",
+            "first_claim",
+            "quarantine_until",
+            "stopping_since",
+            "stop_reason",
+            "secret_hash",
+            "previous_secret_hash",
+            "secret_rotated",
+        )
+    )
+    return deps.workers.change(
+        stopped,
+        state=worker.state,
+        capacity=worker.capacity,
+        created=worker.created,
+        modified=worker.modified,
+        expires=worker.expires,
+        identity=worker.identity,
+        surplus=None,
+        **nothing,
+    )
+
+
+_WORKER = "<workerPoolId>/<workerGroup>/<workerId>"
+_PATH = "/workers/<workerPoolId>/<workerGroup>/<workerId>"
+_COLON_PATH = "/workers/<workerPoolId>:/<workerGroup>/<workerId>"
+_SECRET_FIELDS = (("providerInfo", "staticSecret"),)
+
+
+def _create_route(name: str, path: str, *, published: bool = True) -> Route[ApiDeps]:
+    return Route(
+        name=name,
+        method="PUT",
+        path=path,
+        title="Create a Worker",
+        handler=create,
+        scopes=f"worker-manager:create-worker:{_WORKER}",
+        body=CreateWorkerRequest,
+        response=WorkerFull,
+        published=published,
+        secret_fields=_SECRET_FIELDS,
+    )
+
+
+def _update_route(name: str, path: str, *, published: bool = True) -> Route[ApiDeps]:
+    return Route(
+        name=name,
+        method="POST",
+        path=path,
+        title="Update an existing Worker",
+        handler=update,
+        scopes=f"worker-manager:update-worker:{_WORKER}",
+        body=CreateWorkerRequest,
+        response=WorkerFull,
+        published=published,
+        secret_fields=_SECRET_FIELDS,
+    )
+
+
+ROUTES: tuple[Route[ApiDeps], ...] = (
+    _create_route("createWorkerWithColon", _COLON_PATH, published=False),
+    _update_route("updateWorkerWithColon", _COLON_PATH, published=False),
+    _create_route("createWorker", _PATH),
+    _update_route("updateWorker", _PATH),
+)

@@ -1,0 +1,218 @@
+"""Worker pools: their definitions, as operators and tools see them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.api import definitions, paging
+from worker_manager.api.configs import to_parts, validate_config
+from worker_manager.api.conversions import pool_full
+from worker_manager.api.providers import provider_of_pool
+from worker_manager.api.refusals import input_error, not_found
+from worker_manager.api.routing import PAGING, Call, Route
+from worker_manager.api.schemas import (
+    CreateWorkerPoolRequest,
+    UpdateWorkerPoolRequest,
+    WorkerPoolFull,
+    WorkerPoolList,
+)
+from worker_manager.core.definition import assemble
+from worker_manager.core.ids import is_pool_id
+from worker_manager.core.model import NULL_PROVIDER
+from worker_manager.core.moments import whole_milliseconds
+from worker_manager.core.scopes import AllOf
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from worker_manager.api.deps import ApiDeps
+    from worker_manager.core.definition import Parts
+    from worker_manager.core.model import Pool
+
+PARALLEL = 8
+"""Pools read side by side for a list."""
+
+PATIENCE = timedelta(seconds=15)
+"""After which a page of pools ends, though it could be longer: the gateway waits for 29 s."""
+
+_MANAGE = "worker-manager:manage-worker-pool:<workerPoolId>"
+_DEFINE = AllOf((_MANAGE, "worker-manager:provider:<providerId>"))
+_GET = "worker-manager:get-worker-pool:<workerPoolId>"
+
+
+def create(call: Call, deps: ApiDeps) -> WorkerPoolFull:
+    """Create a pool; the same definition again gives the same answer."""
+    body: CreateWorkerPoolRequest = call.body
+    now = whole_milliseconds(deps.clock())
+    parts = _parts(call, deps, now)
+    asked = definitions.new_pool(call.pool_id, body, parts, now)
+    pool = definitions.create(deps, asked, parts.bodies)
+    _audit(call, "created")
+    return _full(deps, pool)
+
+
+def update(call: Call, deps: ApiDeps) -> WorkerPoolFull:
+    """Replace a pool's definition as a whole."""
+    body: UpdateWorkerPoolRequest = call.body
+    now = whole_milliseconds(deps.clock())
+    parts = _parts(call, deps, now)
+    if body.worker_pool_id not in (None, call.pool_id):
+        raise input_error(f"workerPoolId: {body.worker_pool_id!r} is not the pool of the URL")
+    pool = definitions.change(
+        deps,
+        call.pool_id,
+        lambda before: definitions.replaced(before, body, parts, now),
+        parts.bodies,
+    )
+    _audit(call, "updated")
+    return _full(deps, pool)
+
+
+def delete(call: Call, deps: ApiDeps) -> WorkerPoolFull:
+    """Give a pool to the null provider; it is removed once nothing of it is left anywhere."""
+    now = whole_milliseconds(deps.clock())
+
+    def decide(before: Pool) -> Pool | None:
+        if before.provider_id == NULL_PROVIDER and not before.heads:
+            return None
+        return definitions.deleted(before, now)
+
+    pool = definitions.change(deps, call.pool_id, decide, {})
+    _audit(call, "deleted")
+    return _full(deps, pool)
+
+
+def get(call: Call, deps: ApiDeps) -> WorkerPoolFull:
+    """One pool, with the counts of its workers."""
+    return _full(deps, existing_pool(deps, call.pool_id))
+
+
+def list_all(call: Call, deps: ApiDeps) -> WorkerPoolList:
+    """A page of pools by id, without counts."""
+    size = paging.page_size(call.query)
+    after = paging.position(call.query, is_pool_id)
+    ids = list(deps.pools.ids(after=after, limit=size + 1))
+    wanted = ids[:size]
+    page = list(paging.cut(_read_in_time(deps, wanted), _size))
+    last = page[-1][0] if page else None
+    is_last = not page or (len(page) == len(wanted) and len(ids) <= size)
+    return WorkerPoolList(
+        worker_pools=[pool for _, pool in page if pool is not None],
+        **paging.with_token(None if is_last else last),
+    )
+
+
+def existing_pool(deps: ApiDeps, pool_id: str) -> Pool:
+    """A pool's definition; a 404 if there is no such pool."""
+    pool = deps.pools.get(pool_id)
+    if pool is None:
+        raise not_found(f"Worker pool {pool_id!r} does not exist")
+    return pool
+
+
+def _parts(call: Call, deps: ApiDeps, now: datetime) -> Parts:
+    body: CreateWorkerPoolRequest = call.body
+    provider = provider_of_pool(deps, body.provider_id)
+    config = validate_config(body.config, provider.provider_type)
+    return to_parts(call.pool_id, config, provider=provider, root_url=deps.root_url, now=now)
+
+
+def _full(deps: ApiDeps, pool: Pool) -> WorkerPoolFull:
+    return pool_full(
+        pool, _config(deps, pool), states=deps.workers.states(pool.pool_id, deps.clock())
+    )
+
+
+def _config(deps: ApiDeps, pool: Pool) -> dict[str, Any]:
+    names = [head.launch_config_id for head in pool.heads]
+    bodies = deps.pools.bodies(pool.pool_id, names)
+    return assemble(pool.config, pool.heads, {name: bodies[name].body for name in names})
+
+
+def _read_in_time(deps: ApiDeps, ids: Sequence[str]) -> Iterator[tuple[str, WorkerPoolFull | None]]:
+    """Each id with its pool (``None`` if it was removed meanwhile), as far as time allows."""
+    ends = deps.clock() + PATIENCE
+    waiting = iter(ids)
+    with ThreadPoolExecutor(PARALLEL) as threads:
+        while some := list(islice(waiting, PARALLEL)):
+            yield from zip(some, threads.map(lambda name: _listed(deps, name), some), strict=True)
+            if deps.clock() >= ends:
+                return
+
+
+def _listed(deps: ApiDeps, pool_id: str) -> WorkerPoolFull | None:
+    pool = deps.pools.get(pool_id)
+    return None if pool is None else pool_full(pool, _config(deps, pool))
+
+
+def _size(found: tuple[str, WorkerPoolFull | None]) -> int:
+    _, pool = found
+    return 0 if pool is None else paging.size_of(pool)
+
+
+def _audit(call: Call, action: str) -> None:
+    logger.info(
+        "audit-event",
+        entity="worker-pool",
+        entity_id=call.pool_id,
+        action=action,
+        client=call.client_id,
+    )
+
+
+ROUTES: tuple[Route[ApiDeps], ...] = (
+    Route(
+        name="createWorkerPool",
+        method="PUT",
+        path="/worker-pool/<workerPoolId>",
+        title="Create Worker Pool",
+        handler=create,
+        scopes=_DEFINE,
+        body=CreateWorkerPoolRequest,
+        response=WorkerPoolFull,
+    ),
+    Route(
+        name="updateWorkerPool",
+        method="POST",
+        path="/worker-pool/<workerPoolId>",
+        title="Update Worker Pool",
+        handler=update,
+        scopes=_DEFINE,
+        body=UpdateWorkerPoolRequest,
+        response=WorkerPoolFull,
+        stability="experimental",
+    ),
+    Route(
+        name="deleteWorkerPool",
+        method="DELETE",
+        path="/worker-pool/<workerPoolId>",
+        title="Delete Worker Pool",
+        handler=delete,
+        scopes=_MANAGE,
+        response=WorkerPoolFull,
+    ),
+    Route(
+        name="workerPool",
+        method="GET",
+        path="/worker-pool/<workerPoolId>",
+        title="Get Worker Pool",
+        handler=get,
+        scopes=_GET,
+        response=WorkerPoolFull,
+    ),
+    Route(
+        name="listWorkerPools",
+        method="GET",
+        path="/worker-pools",
+        title="List All Worker Pools",
+        handler=list_all,
+        scopes="worker-manager:list-worker-pools",
+        query=PAGING,
+        response=WorkerPoolList,
+    ),
+)

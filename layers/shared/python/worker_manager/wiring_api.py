@@ -1,0 +1,115 @@
+"""Building the API's functions, once per container, from their settings.
+
+Where to read next: ``wiring`` (what every function shares), ``api.app``.
+"""
+
+from __future__ import annotations
+
+import secrets
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from worker_manager import settings as settings_module
+from worker_manager.api import queue as queue_routes
+from worker_manager.api import routes
+from worker_manager.api.app import App
+from worker_manager.api.deps import ApiDeps, QueueDeps
+from worker_manager.core.ids import derived_slugid
+from worker_manager.identity.aws import bundled_keys, load_keys
+from worker_manager.queue.embedded import EmbeddedQueue
+from worker_manager.queues import SqsSender
+from worker_manager.store.queue_table import QueueTable
+from worker_manager.store.tables import connect
+from worker_manager.taskcluster.auth import LocalAuthenticator
+from worker_manager.taskcluster.clients import Clients
+from worker_manager.wiring import Base, now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from worker_manager.queues import Sender
+
+
+def new_secret() -> str:
+    """44 random characters."""
+    return secrets.token_urlsafe(33)
+
+
+def new_slugid() -> str:
+    """A random slugid."""
+    return derived_slugid(secrets.token_hex(16))
+
+
+class Api(Base):
+    """What a function behind the gateway works with."""
+
+    @cached_property
+    def clients(self) -> Clients:
+        """Everybody who may sign, and who issues worker credentials."""
+        return Clients.from_json(self.secret("WM_AUTH_SECRET"))
+
+    @cached_property
+    def authenticator(self) -> LocalAuthenticator:
+        """Who says who signed a request."""
+        return LocalAuthenticator(self.clients.by_id.values(), self.clients.roles, now)
+
+    def provider_senders(self) -> Mapping[str, Mapping[str, Sender]]:
+        """The queues of every provider that has a loop."""
+        client = self.client("sqs")
+        return {
+            provider_id: {purpose: SqsSender(client, url) for purpose, url in urls.items()}
+            for provider_id, urls in self.settings.provider_queues.items()
+        }
+
+    def deps(self) -> ApiDeps:
+        """For the worker-manager's API."""
+        given = self.settings.trusted_ec2_keys
+        return ApiDeps(
+            pools=self.stores.pools,
+            workers=self.stores.workers,
+            places=self.stores.places,
+            errors=self.errors,
+            health=self.stores.health,
+            plans=self.stores.plans,
+            outbox=self.outbox,
+            authenticator=self.authenticator,
+            root_url=self.settings.root_url,
+            providers=self.settings.providers,
+            senders=self.provider_senders(),
+            issuer=self.clients.issuer,
+            clock=now,
+            new_secret=new_secret,
+            new_slugid=new_slugid,
+            timing=self.timing,
+            trusted_keys=(*bundled_keys(), *(load_keys([given]) if given else ())),
+            started=now(),
+        )
+
+    def queue_deps(self) -> QueueDeps:
+        """For the embedded queue's API."""
+        name = self.settings.required(settings_module.TABLE_VARIABLES["queue"])
+        table = QueueTable.bind(name, connect(self.session, self.settings.region))
+        return QueueDeps(
+            queue=EmbeddedQueue(table, now, self.clients.issuer),
+            authenticator=self.authenticator,
+            root_url=self.settings.root_url,
+            clock=now,
+        )
+
+
+@cache
+def pools_api() -> App[ApiDeps]:
+    """For operators."""
+    return App(routes.POOLS, Api(settings_module.load()).deps())
+
+
+@cache
+def workers_api() -> App[ApiDeps]:
+    """For machines."""
+    return App(routes.WORKERS, Api(settings_module.load()).deps())
+
+
+@cache
+def queue_api() -> App[QueueDeps]:
+    """For whoever has or wants work."""
+    return App(queue_routes.ROUTES, Api(settings_module.load()).queue_deps())
