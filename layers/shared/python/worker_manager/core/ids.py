@@ -51,7 +51,8 @@ class ExactFloat(float):
 def jsonb_text(value: Any) -> str:
     """PostgreSQL's canonical text of a ``jsonb`` value, which the reference hashes.
 
-    Keys are ordered by length, then bytes; numbers lose their exponent but keep their scale.
+    Keys are ordered by length, then bytes; numbers lose their exponent but keep their scale;
+    there is no negative zero.
     """
     if isinstance(value, Mapping):
         keys = sorted(value, key=lambda key: (len(key.encode()), key.encode()))
@@ -59,7 +60,8 @@ def jsonb_text(value: Any) -> str:
         return "{" + inner + "}"
     if isinstance(value, float):
         literal = value.text if isinstance(value, ExactFloat) else repr(value)
-        return format(Decimal(literal), "f")
+        number = Decimal(literal)
+        return format(number if number else number.copy_abs(), "f")
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "[" + ", ".join(jsonb_text(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)

@@ -12,7 +12,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.estimator import Estimate, Limits, estimate
+from worker_manager.core.estimator import Estimate, Limits, estimate, needed_capacity
 from worker_manager.core.ids import order_id
 from worker_manager.core.model import (
     Json,
@@ -23,7 +23,14 @@ from worker_manager.core.model import (
     Pool,
     Worker,
 )
-from worker_manager.core.selector import Chance, Choice, candidates, first_machine, select
+from worker_manager.core.selector import (
+    Chance,
+    Choice,
+    candidates,
+    first_machine,
+    launchable,
+    select,
+)
 from worker_manager.core.tally import Tally, tally
 
 if TYPE_CHECKING:
@@ -104,7 +111,7 @@ def decide(facts: Facts, chance: Chance) -> Decision:
             offer.head.launch_config_id: round(offer.weight, 4)
             for offer in _offers(facts, counted, open_heads)
         }
-        reasons.extend(sorted({_why(facts, estimated)}))
+        reasons.append(_why(facts.demand, counted, limits))
     return Decision(choices, estimated, tuple(reasons), numbers)
 
 
@@ -168,14 +175,16 @@ def _choose(
     maximum = facts.pool.max_capacity
     offers = _offers(facts, counted, heads)
     choices = select(offers, estimated.to_spawn, chance, headroom=maximum - estimated.costing)
-    smallest = min((head.capacity_per_instance for head in heads), default=0)
+    able = launchable(facts.pool.heads)
+    smallest = min((head.capacity_per_instance for head in able), default=0)
     if not choices and counted.pool.total == 0 and 0 < maximum < smallest:
         return first_machine(heads, chance)
     return choices
 
 
-def _why(facts: Facts, estimated: Estimate) -> str:
-    if facts.demand and facts.demand.pending:
+def _why(demand: QueueCounts, counted: Tally, limits: Limits) -> str:
+    needed = needed_capacity(demand, limits.ratio)
+    if needed > max(counted.pool.existing, demand.claimed):
         return "tasks are waiting for more capacity than is running or requested"
     return "the pool has less than its minimum capacity"
 

@@ -113,20 +113,38 @@ def select(
             rooms[name] -= choice.count
             left -= choice.capacity
             headroom -= choice.capacity
-    return _in_orders(offers, chosen)
+    return _in_orders(_rotated(offers, chance), chosen)
 
 
-def first_machine(heads: Sequence[LaunchConfigHead], chance: Chance) -> list[Choice]:
+def launchable(heads: Iterable[LaunchConfigHead]) -> list[LaunchConfigHead]:
+    """Launch configs that are on and whose own limit allows at least one machine."""
+    return [
+        head
+        for head in heads
+        if head.initial_weight > 0
+        and (head.max_capacity is None or head.max_capacity >= head.capacity_per_instance)
+    ]
+
+
+def first_machine(heads: Iterable[LaunchConfigHead], chance: Chance) -> list[Choice]:
     """One machine for an empty pool whose smallest machine exceeds the maximum (B04).
 
-    Without it such a pool could never do anything; with more it would exceed what was asked.
+    Without it such a pool could never do anything; with more it would exceed what was asked.  A
+    launch config's own limit holds even here.
     """
-    on = [head for head in heads if head.initial_weight > 0 and head.max_capacity != 0]
-    if not on:
+    able = sorted(launchable(heads), key=lambda head: head.launch_config_id)
+    if not able:
         return []
-    smallest = min(head.capacity_per_instance for head in on)
-    small = [head for head in on if head.capacity_per_instance == smallest]
+    smallest = min(head.capacity_per_instance for head in able)
+    small = [head for head in able if head.capacity_per_instance == smallest]
     return [Choice(small[int(chance.random() * len(small))], 1)]
+
+
+def _rotated(offers: Sequence[Candidate], chance: Chance) -> list[Candidate]:
+    """The offers by id from a random one on: whatever order they came in, the same odds."""
+    ordered = sorted(offers, key=lambda offer: offer.head.launch_config_id)
+    start = int(chance.random() * len(ordered))
+    return ordered[start:] + ordered[:start]
 
 
 def _share(
@@ -138,9 +156,7 @@ def _share(
     headroom: int,
 ) -> list[Choice]:
     """One round: as many machines as ``left`` asks for, by weight, each within its room."""
-    ordered = sorted(takers, key=lambda offer: offer.head.launch_config_id)
-    start = int(chance.random() * len(ordered))
-    ordered = ordered[start:] + ordered[:start]
+    ordered = _rotated(takers, chance)
     weights = [offer.weight for offer in ordered]
     if sum(weights) <= 0:
         weights = [offer.head.initial_weight for offer in ordered]
