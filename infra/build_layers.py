@@ -8,6 +8,7 @@ and only those of the very same Python.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -105,11 +106,19 @@ def _uv() -> str:
 def build(layer: str, *, target: Target) -> Path:
     """Build one layer unless it is current; return its folder, which holds ``python/``."""
     folder = target.folder(layer)
-    stamp = folder.with_suffix(".stamp")
-    wanted = content_hash(layer, target=target)
-    if stamp.exists() and stamp.read_text() == wanted:
-        return folder
-    stamp.unlink(missing_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stamp = folder.with_suffix(".stamp")
+        wanted = content_hash(layer, target=target)
+        if not stamp.exists() or stamp.read_text() != wanted:
+            stamp.unlink(missing_ok=True)
+            _build_anew(layer, folder, target)
+            stamp.write_text(wanted)
+    return folder
+
+
+def _build_anew(layer: str, folder: Path, target: Target) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     packages = folder / "python"
     packages.mkdir(parents=True)
@@ -117,8 +126,6 @@ def build(layer: str, *, target: Target) -> Path:
     prune(packages)
     _compile(packages, target)
     _refuse_what_lambda_would(packages, target)
-    stamp.write_text(wanted)
-    return folder
 
 
 def _install(lock: Path, packages: Path, target: Target) -> None:

@@ -17,6 +17,9 @@ PYTHON = "3.13"
 ARCHITECTURE = "aarch64"
 """The processors of every function, as wheels spell it."""
 
+TICKS = (5, 6, 10, 12, 15, 20, 30, 60)
+"""The seconds that may lie between two ticks: whole parts of the schedule's minute."""
+
 ProviderType = Literal["aws", "static"]
 
 
@@ -77,8 +80,8 @@ class StageSettings:
 
     def __post_init__(self) -> None:
         """Refuse settings that contradict themselves, before anything is deployed."""
-        if not 5 <= self.tick_seconds <= 60 or 60 % self.tick_seconds:
-            raise ValueError(f"{self.name}: tick_seconds must be 5 to 60 and divide the minute")
+        if self.tick_seconds not in TICKS:
+            raise ValueError(f"{self.name}: tick_seconds must be one of {TICKS}")
         if self.root_url.endswith("/"):
             raise ValueError(f"{self.name}: root_url must not end in a slash")
         ids = [provider.provider_id for provider in self.providers]

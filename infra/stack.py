@@ -24,6 +24,8 @@ from infra.constructs.function import Service, ServiceFunction
 from infra.constructs.provider_loop import ProviderLoop, Surroundings
 from infra.constructs.queues import dead_letters
 from infra.constructs.tables import Tables
+from infra.settings import TICKS
+from worker_manager.bus import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,9 +34,6 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from infra.settings import StageSettings
-
-EVENT_SOURCE = "worker-manager"
-"""The source of our events on the bus."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,21 +102,29 @@ class WorkerManagerStack(Stack):
     def _parameters(self) -> None:
         settings = self._settings
 
-        def parameter(name: str, default: str, description: str) -> str:
-            made = CfnParameter(self, name, default=default, description=description)
+        def parameter(
+            name: str, default: str, description: str, allowed: list[str] | None = None
+        ) -> str:
+            made = CfnParameter(
+                self, name, default=default, description=description, allowed_values=allowed
+            )
             return made.value_as_string
 
         self.root_url = parameter("RootUrl", settings.root_url, "The root URL that clients sign")
         self.tick_seconds = parameter(
             "TickSeconds",
             str(settings.tick_seconds),
-            "5 to 60, a part of the minute",
+            "From one tick to the next, in seconds",
+            [str(seconds) for seconds in TICKS],
         )
         self.timings = parameter(
             "Timings", json.dumps(dict(settings.timings)), "Intervals, in seconds by name, as JSON"
         )
         self.schedule_state = parameter(
-            "Schedules", "ENABLED", "DISABLED stops the clock, for an incident or a test"
+            "Schedules",
+            "ENABLED",
+            "DISABLED stops the clock, for an incident or a test",
+            ["ENABLED", "DISABLED"],
         )
         self.trusted_keys = parameter(
             "TrustedEc2Keys", "", "Public keys for identity documents besides AWS's own, as PEM"
@@ -177,7 +184,7 @@ class WorkerManagerStack(Stack):
             "CopyEvents",
             rule_name=name,
             event_bus=self.bus,
-            event_pattern=events.EventPattern(source=[EVENT_SOURCE]),
+            event_pattern=events.EventPattern(source=[SOURCE]),
             targets=[
                 targets.SqsQueue(
                     copies, dead_letter_queue=dead_letters(self, "EventCopiesDead", name=name)
@@ -215,8 +222,8 @@ class WorkerManagerStack(Stack):
         inboxes = {loop.provider.provider_id: loop.inboxes for loop in self.loops}
         functions = {
             "pools_api": self._function("pools_api")
-            .reads(tables.errors, tables.health)
-            .writes(tables.pools, tables.providers, tables.workers),
+            .reads(tables.workers)
+            .writes(tables.pools, tables.providers),
             "workers_api": self._function("workers_api")
             .reads(tables.pools)
             .writes(tables.providers, tables.workers, tables.errors, tables.health)

@@ -21,7 +21,7 @@ Template = dict[str, Any]
     [
         ({"tick_seconds": 4}, "tick_seconds"),
         ({"tick_seconds": 61}, "tick_seconds"),
-        ({"tick_seconds": 7}, "divide the minute"),
+        ({"tick_seconds": 7}, "tick_seconds"),
         ({"root_url": "https://tc.example.com/"}, "slash"),
         ({"providers": (STAGES["dev"].providers[0],) * 2}, "twice"),
     ],
