@@ -8,7 +8,6 @@ may be missing without being dead, and activity that the queue did not tell is n
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -54,7 +53,11 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class StopAgain:
-    """It should be going and is not: delete it once more; ``stuck`` is worth an alarm."""
+    """It should be going and is not: delete it once more.
+
+    ``stuck`` is worth an alarm, and is noted as the row's last change: past the limit it is tried
+    again whenever twice as long has passed as the last time.
+    """
 
     stuck: bool
 
@@ -98,25 +101,13 @@ def _gone(worker: Worker) -> Verdict:
 
 
 def _stopping(worker: Worker, status: MachineStatus, now: datetime, timing: Timing) -> Verdict:
-    if status is MachineStatus.STOPPING:
-        elapsed = now - (worker.stopping_since or now)
-        return StopAgain(stuck=True) if _due_again(elapsed, timing) else Keep()
-    elapsed = now - (worker.stopping_since or now)
-    if elapsed <= timing.stopping_limit:
-        return StopAgain(stuck=False)
-    return StopAgain(stuck=True) if _due_again(elapsed, timing) else Keep()
-
-
-def _due_again(elapsed: timedelta, timing: Timing) -> bool:
-    """Past the limit, once at each doubling of it: a back-off that needs no memory."""
-    if elapsed <= timing.stopping_limit:
-        return False
-    before = elapsed - timing.scan
-    if before <= timing.stopping_limit:
-        return True
-    return math.floor(math.log2(elapsed / timing.stopping_limit)) != math.floor(
-        math.log2(before / timing.stopping_limit)
-    )
+    since = worker.stopping_since or now
+    if now - since <= timing.stopping_limit:
+        return Keep() if status is MachineStatus.STOPPING else StopAgain(stuck=False)
+    told_after = worker.modified - since
+    if told_after <= timing.stopping_limit or now - since >= 2 * told_after:
+        return StopAgain(stuck=True)
+    return Keep()
 
 
 def _requested(worker: Worker, now: datetime) -> Verdict:

@@ -2,7 +2,8 @@
 
 Orders never sent are cancelled, not launched late.  Sent ones whose answer is missing are sent
 again with the same token while it is valid, and after that settled by the first complete list of
-their location that must show what they brought; until then they stay open and count as requested.
+their location that must show what they brought and whose scan gave a row to all that it showed;
+until then they stay open and count as requested.
 """
 
 from __future__ import annotations
@@ -18,16 +19,14 @@ from worker_manager.core.model import (
     OrderState,
     Plan,
     Pool,
-    Worker,
 )
 from worker_manager.reconcile.launching import carry_out, count_outcome, settled
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
-    from worker_manager.core.timing import Timing
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
 
@@ -42,27 +41,32 @@ class Sorted:
 
 
 def sort_orders(
-    plan: Plan, complete: Mapping[Location, datetime | None], now: datetime, timing: Timing
+    plan: Plan,
+    scanned: Mapping[Location, datetime],
+    *,
+    now: datetime,
+    resend: timedelta,
+    visible: timedelta,
 ) -> Sorted:
     """Decide about each open order.
 
-    ``complete`` says, by location, when the last list that was read to its end began.  A list
-    settles an order if it began so long after the last send that the machine must be in it, and
-    an interval more, so that the scan of an earlier list has adopted what it showed.
+    ``scanned`` says, by location, when the last list began whose scan of this pool is through.
+    It settles an order if it began so long after the last send (``visible``) that all that came
+    of it must be in the list.  ``resend`` is how long an order may be sent again.
     """
-    cancel, resend, by_list = [], [], []
+    cancel, again, by_list = [], [], []
     for order in plan.orders:
         if order.state is OrderState.NOTED:
             cancel.append(order)
         elif order.state is OrderState.SENT and order.first_sent and order.last_sent:
-            if now - order.first_sent < timing.resend:
+            if now - order.first_sent < resend:
                 if order.not_before is None or order.not_before <= now:
-                    resend.append(order)
+                    again.append(order)
                 continue
-            listed = complete.get(order.location)
-            if listed and listed > order.last_sent + timing.list_lag + timing.scan:
+            listed = scanned.get(order.location)
+            if listed and listed > order.last_sent + visible:
                 by_list.append(order)
-    return Sorted(tuple(cancel), tuple(resend), tuple(by_list))
+    return Sorted(tuple(cancel), tuple(again), tuple(by_list))
 
 
 def finish(
@@ -86,29 +90,34 @@ def finish(
     return control
 
 
-def rows_of(
-    plans: Sequence[Plan], workers: Sequence[Worker], pool_id: str, deps: Deps
-) -> dict[str, int]:
-    """Rows, in any state, of each open order; stopped ones are read only where rows lack."""
-    rows: dict[str, int] = {}
-    for worker in workers:
-        if worker.order_id:
-            rows[worker.order_id] = rows.get(worker.order_id, 0) + 1
-    short = [
-        order.order_id
-        for plan in plans
-        for order in plan.orders
-        if order.state is OrderState.SENT and rows.get(order.order_id, 0) < order.count
+def rows_of(plans: Sequence[Plan], pool_id: str, deps: Deps) -> dict[str, int]:
+    """Rows, in any state, of each sent order.
+
+    Read before the live workers are: of a row that is written in between, too few machines are
+    counted otherwise, and too many ordered.
+    """
+    sent = [
+        order.order_id for plan in plans for order in plan.orders if order.state is OrderState.SENT
     ]
-    return rows | deps.stores.workers.rows_of_orders(pool_id, short) if short else rows
+    return deps.stores.workers.rows_of_orders(pool_id, sent) if sent else {}
 
 
 def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | None:
-    complete = {
-        location: deps.stores.places.place(deps.provider_id, location).complete
-        for location in _late_locations(plan, deps)
-    }
-    todo = sort_orders(plan, complete, deps.clock(), deps.timing)
+    now = deps.clock()
+    late = _late_orders(plan, now, deps)
+    scanned = (
+        deps.stores.plans.scans(pool.pool_id, plan.provider_id, {o.location for o in late})
+        if late
+        else {}
+    )
+    todo = sort_orders(
+        plan,
+        scanned,
+        now=now,
+        resend=deps.timing.resend,
+        visible=deps.timing.list_lag + deps.call_limit,
+    )
+    _alarm([order for order in late if order not in todo.by_list], now, deps)
     if todo.cancel or todo.by_list:
         rows = (
             deps.stores.workers.rows_of_orders(
@@ -126,7 +135,9 @@ def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | N
             return None
         plan = marked
         for order in todo.by_list:
-            count_outcome(plan, ended[order.order_id], "lost", deps)
+            # Its last answer was to wait: nothing was done, and no launch config is to blame.
+            kind = None if order.not_before else "lost"
+            count_outcome(plan, ended[order.order_id], kind, deps)
         logger.info("orders ended", pool=pool.pool_id, tick=plan.tick, count=len(ended))
     if not todo.resend:
         return plan
@@ -144,13 +155,25 @@ def bodies_of(pool_id: str, orders: Sequence[Order], deps: Deps) -> Mapping[str,
     return {name: config.body for name, config in found.items()}
 
 
-def _late_locations(plan: Plan, deps: Deps) -> set[Location]:
-    """Locations of sent orders that are too old to be sent again."""
-    now = deps.clock()
-    return {
-        order.location
+def _late_orders(plan: Plan, now: datetime, deps: Deps) -> list[Order]:
+    """Sent orders that are too old to be sent again."""
+    return [
+        order
         for order in plan.orders
         if order.state is OrderState.SENT
         and order.first_sent
         and now - order.first_sent >= deps.timing.resend
-    }
+    ]
+
+
+def _alarm(waiting: Sequence[Order], now: datetime, deps: Deps) -> None:
+    """Say so where no list has settled an order for so long that its location must be stale."""
+    patience = deps.timing.resend + deps.timing.location_stale
+    for order in waiting:
+        if order.first_sent and now - order.first_sent >= patience:
+            logger.error(
+                "an order waits for a complete list",
+                order=order.order_id,
+                location=order.location,
+                since=order.first_sent.isoformat(),
+            )

@@ -8,12 +8,14 @@ decided here too, because demand is known here.  Where to read next: ``core.plan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core import surplus
 from worker_manager.core.errors import QueueUnavailableError
+from worker_manager.core.estimator import Estimate
 from worker_manager.core.model import Control, Plan, Pool, WorkerKey
 from worker_manager.core.planning import Decision, Facts, as_plan, decide
 from worker_manager.reconcile.finishing import bodies_of, finish, rows_of
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from worker_manager.core.activity import QueueCounts
-    from worker_manager.core.estimator import Estimate
     from worker_manager.core.messages import ProvisionPool
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
+
+
+NOTHING_NEEDED = Estimate(to_spawn=0, target=0, wanted=0, costing=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,8 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
     finished = finish(pool, control, deps.stores.plans.open_plans(control), deps, deadline)
     if finished is None:
         return Report(pool.pool_id, "lost to another planner")
-    if not _plans_for(pool, deps):
-        return Report(pool.pool_id, "moved to another provider")
+    if pool.provider_id != deps.provider_id:
+        return _see_off(message, pool, finished, deps)
     seen = observe(message, pool, finished, deps)
     decision = decide(seen.facts, Random(f"{pool.pool_id}@{message.tick}"))
     report = _act(message, seen, decision, deps, deadline)
@@ -81,14 +85,16 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
 def observe(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) -> Seen:
     """Read what planning needs: open plans, live workers, health, demand."""
     plans = deps.stores.plans.open_plans(control)
+    rows = rows_of(plans, pool.pool_id, deps)
     workers = list(deps.stores.workers.live(pool.pool_id))
-    rows = rows_of(plans, workers, pool.pool_id, deps) if plans else {}
+    seen = Counter(worker.order_id for worker in workers)
+    places = _places(message, pool, deps)
     now = deps.clock()
     facts = Facts(
         pool=pool,
         workers=workers,
         open_orders=[
-            (order, rows.get(order.order_id, 0))
+            (order, max(rows.get(order.order_id, 0), seen[order.order_id]))
             for plan in plans
             for order in plan.orders
             if order.is_open
@@ -98,8 +104,8 @@ def observe(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) ->
         now=now,
         stopping_limit=deps.timing.stopping_limit,
         stale_after=deps.timing.location_stale,
-        not_before=message.not_before,
-        stale=message.stale,
+        not_before=places.not_before,
+        stale=places.stale,
     )
     return Seen(control, facts)
 
@@ -157,11 +163,31 @@ def _remember(plan: Plan, control: Control, decision: Decision, deps: Deps) -> N
         deps.stores.plans.record_decision(plan, control, reasons_hash=decision.reasons_hash)
 
 
-def _plans_for(pool: Pool, deps: Deps) -> bool:
-    """Whether this provider plans for the pool: its own, or a previous one nobody plans for."""
-    if pool.provider_id == deps.provider_id:
-        return True
-    return pool.provider_id not in deps.planners and deps.provider_id in pool.previous_provider_ids
+def _see_off(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) -> Report:
+    """What a previous provider does for a pool, now that its open plans are finished.
+
+    Where the current one plans, nothing; of a pool that nobody plans for any more (deleted, or
+    moved to a provider without a cloud) every worker is told to terminate.
+    """
+    orphaned = pool.provider_id not in deps.planners
+    if not orphaned or deps.provider_id not in pool.previous_provider_ids:
+        return Report(pool.pool_id, "moved to another provider")
+    seen = observe(message, replace(pool, heads=()), control, deps)
+    let_go(seen.facts, NOTHING_NEEDED, deps)
+    return Report(pool.pool_id, "nobody plans for it any more")
+
+
+def _places(message: ProvisionPool, pool: Pool, deps: Deps) -> ProvisionPool:
+    """The message with what is known of the pool's locations; only ticks bring it along."""
+    if message.at is not None:
+        return message
+    names = sorted({head.location for head in pool.heads})
+    places = [deps.stores.places.place(deps.provider_id, name) for name in names]
+    return replace(
+        message,
+        not_before={p.location: p.not_before for p in places if p.not_before is not None},
+        stale={p.location: p.stale_since for p in places if p.stale_since is not None},
+    )
 
 
 def _demand(pool_id: str, deps: Deps) -> QueueCounts | None:

@@ -17,6 +17,7 @@ from worker_manager.core.model import MachineStatus, State, Worker
 from worker_manager.core.sightings import match
 from worker_manager.reconcile.settling import Settling, terminate
 from worker_manager.reconcile.strays import deal_with_strays
+from worker_manager.reconcile.ticks import is_stale
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def read(body: Json, deps: Deps) -> ScanPool | None:
 def scan(message: ScanPool, deps: Deps) -> dict[str, Any]:
     """Settle one pool's workers in one location."""
     now = deps.clock()
+    if is_stale(message.listed_at, now, deps.timing.scan):
+        return {"pool": message.pool_id, "location": message.location, "stale": True}
     rows = [
         worker
         for worker in deps.stores.workers.live(message.pool_id, message.location)
@@ -57,7 +60,8 @@ def scan(message: ScanPool, deps: Deps) -> dict[str, Any]:
     for worker, verdict in judge(message.pool_id, statuses, now, deps):
         settling.write(worker, verdict)
     terminate(message.location, settling.to_terminate, deps)
-    deal_with_strays(message, found.strays, deps)
+    if deal_with_strays(message, found.strays, deps):
+        _tell_provision(message, deps)
     settling.tell()
     _send_again(rows, now, deps)
     report: dict[str, Any] = {
@@ -117,6 +121,15 @@ def _look_up(
         for worker in missing
         if worker.key in answers
     ]
+
+
+def _tell_provision(message: ScanPool, deps: Deps) -> None:
+    """Let open plans know that whatever this list showed of their orders has its row."""
+    control = deps.stores.pools.control(message.pool_id)
+    if deps.provider_id in control.open_plans.values():
+        deps.stores.plans.scanned(
+            message.pool_id, deps.provider_id, message.location, listed_at=message.listed_at
+        )
 
 
 def _send_again(rows: Iterable[Worker], now: datetime, deps: Deps) -> None:

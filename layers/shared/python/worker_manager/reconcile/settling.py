@@ -43,10 +43,10 @@ class Settling:
                 self._stop(worker, verdict)
             case Gone():
                 self._gone(worker, verdict)
-            case StopAgain(stuck):
+            case StopAgain(stuck=False):
                 self.to_terminate.append(worker)
-                if stuck:
-                    self._stuck(worker)
+            case StopAgain():
+                self._stuck(worker)
             case _:
                 assert_never(verdict)
 
@@ -126,6 +126,10 @@ class Settling:
         self._error(worker, failure, f"Worker {failure.replace('-', ' ')}", worker.stop_reason)
 
     def _stuck(self, worker: Worker) -> None:
+        after = self.deps.stores.workers.change(worker, modified=self.now)
+        if after is None:
+            return
+        self.to_terminate.append(after)
         logger.error(
             "a machine does not go away", pool=worker.key.pool_id, worker=worker.key.worker_id
         )

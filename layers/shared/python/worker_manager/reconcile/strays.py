@@ -33,30 +33,46 @@ if TYPE_CHECKING:
     from worker_manager.reconcile.deps import Deps
 
 
-def deal_with_strays(message: ScanPool, strays: Sequence[Sighting], deps: Deps) -> None:
-    """Adopt what was ordered; count the rest, and terminate what is old and believed."""
+def deal_with_strays(message: ScanPool, strays: Sequence[Sighting], deps: Deps) -> bool:
+    """Adopt what was ordered; terminate what is known to be over, and what is old and believed.
+
+    Returns whether all that open plans ordered has its row now.
+    """
     if not strays:
-        return
+        return True
     pool, control = deps.stores.pools.get_with_control(message.pool_id)
     ordered = {
         order.order_id: (plan, order)
         for plan in deps.stores.plans.open_plans(control, deps.provider_id)
         for order in plan.orders
     }
-    ours, unordered = orphans(strays, ordered)
-    if ours:
-        adopt(message, ours, ordered, pool.lifecycle if pool else Lifecycle(), deps)
-    unknown = [stray for stray in unordered if _has_no_row(stray, deps)]
-    if not unknown:
-        return
-    deps.stores.places.found_strays(deps.provider_id, message.location, len(unknown))
+    ours, rest = orphans(strays, ordered)
+    complete = adopt(message, ours, ordered, pool.lifecycle if pool else Lifecycle(), deps)
+    _take_away(message, [s for s in rest if s.status is not MachineStatus.STOPPING], deps)
+    return complete
+
+
+def _take_away(message: ScanPool, strays: Sequence[Sighting], deps: Deps) -> None:
+    """Terminate machines whose row is stopped, and those without row that are old and believed.
+
+    Only the live rows were compared with the list, so each row is looked for first.
+    """
+    rows = [(stray, deps.stores.workers.get(stray.key)) for stray in strays]
+    over = [stray for stray, row in rows if row is not None and row.state is State.STOPPED]
+    unknown = [stray for stray, row in rows if row is None]
+    if unknown:
+        deps.stores.places.found_strays(deps.provider_id, message.location, len(unknown))
     oldest = deps.clock() - deps.timing.stray_grace
     old = [s for s in unknown if s.launched is not None and s.launched < oldest]
-    if message.strays_reported and old:
-        logger.error(
-            "terminating strays", pool=message.pool_id, machines=[s.key.worker_id for s in old]
-        )
-        terminate(message.location, [_as_worker(stray, deps) for stray in old], deps)
+    going = [*over, *old] if message.strays_reported else over
+    if not going:
+        return
+    logger.error(
+        "terminating machines without a live row",
+        pool=message.pool_id,
+        machines=[stray.key.worker_id for stray in going],
+    )
+    terminate(message.location, [_as_worker(stray, deps) for stray in going], deps)
 
 
 def adopt(
@@ -65,16 +81,23 @@ def adopt(
     ordered: Mapping[str, tuple[Plan, Order]],
     lifecycle: Lifecycle,
     deps: Deps,
-) -> None:
-    """Write the rows that a lost answer left unwritten, with what the cloud says of each."""
+) -> bool:
+    """Write the rows that a lost answer left unwritten, with what the cloud says of each.
+
+    Returns whether the cloud told enough of all of them.
+    """
+    if not strays:
+        return True
     written = []
-    for stray in _whole(message, strays, deps):
+    whole = _whole(message, strays, deps)
+    for stray in whole:
         plan, order = ordered[stray.order_id or ""]
         row = new_worker(plan, order, stray, lifecycle, deps.clock())
         if deps.stores.workers.put_new(row):
             written.append(row)
             logger.info("adopted", pool=message.pool_id, worker=stray.key.worker_id)
     deps.outbox.send_workers(written)
+    return len(whole) == len(strays)
 
 
 def _whole(message: ScanPool, strays: Sequence[Sighting], deps: Deps) -> list[Sighting]:
@@ -92,11 +115,6 @@ def _whole(message: ScanPool, strays: Sequence[Sighting], deps: Deps) -> list[Si
         for stray, answer in answers
         if answer is not None and answer.status is not MachineStatus.GONE
     ]
-
-
-def _has_no_row(stray: Sighting, deps: Deps) -> bool:
-    """Whether there is really no row: the live ones lack those that are stopped already."""
-    return deps.stores.workers.get(stray.key) is None
 
 
 def _as_worker(stray: Sighting, deps: Deps) -> Worker:

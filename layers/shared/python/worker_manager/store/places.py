@@ -46,13 +46,15 @@ class Place:
     """What is known of one location.
 
     ``complete`` is when its last complete and believed list began; ``not_before`` until when the
-    cloud asked not to be asked; ``strays`` how many machines without row that list's scans found.
+    cloud asked not to be asked; ``strays`` how many machines without row that list's scans found,
+    ``strays_held`` how many lists in a row had too many of them to believe.
     """
 
     location: Location
     complete: datetime | None = None
     baseline: Baseline = field(default_factory=Baseline)
     strays: int = 0
+    strays_held: int = 0
     not_before: datetime | None = None
     stale_since: datetime | None = None
     stale_reason: str | None = None
@@ -92,9 +94,18 @@ class PlaceStore:
         except self._model.DoesNotExist:
             return Place(location)
 
-    def believed(self, provider_id: str, before: Place, *, began: datetime, machines: int) -> None:
+    def believed(
+        self,
+        provider_id: str,
+        before: Place,
+        *,
+        began: datetime,
+        machines: int,
+        strays_held: int = 0,
+    ) -> None:
         """A complete list that began at ``began`` and showed ``machines`` was believed.
 
+        ``strays_held`` lists in a row, this one included, had too many strays before them.
         What others added to ``told`` and ``strays`` since ``before`` was read is kept.
         """
         model = self._model
@@ -105,6 +116,7 @@ class PlaceStore:
                 model.held.set(0),
                 model.told.add(-before.baseline.told),
                 model.strays.add(-before.strays),
+                model.strays_held.set(strays_held),
                 model.stale_since.remove(),
                 model.stale_reason.remove(),
             ],
@@ -242,6 +254,7 @@ def _to_place(item: ProviderItem) -> Place:
             held=int(item.held or 0),
         ),
         strays=int(item.strays or 0),
+        strays_held=int(item.strays_held or 0),
         not_before=item.not_before,
         stale_since=item.stale_since,
         stale_reason=item.stale_reason,

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from pynamodb.exceptions import PutError, UpdateError
 
 from worker_manager.core.errors import ConflictError
-from worker_manager.core.model import Control, Order, OrderState, Plan
+from worker_manager.core.model import Control, Location, Order, OrderState, Plan
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.store.pools import CONTROL
 from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from datetime import datetime, timedelta
 
     from pynamodb.transactions import TransactWrite
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from worker_manager.store.tables import PoolItem, Tables
 
 PLAN = "plan#"
+SCANNED = "scanned#"
 ORDER_TIMES = ("first_sent", "last_sent", "not_before")
 
 
@@ -67,6 +68,29 @@ class PlanStore:
         keys = [(control.pool_id, PLAN + tick) for tick in ticks]
         plans = [_to_plan(item) for item in self._model.batch_get(keys, consistent_read=True)]
         return sorted(plans, key=lambda plan: (plan.now, plan.tick))
+
+    def scanned(
+        self, pool_id: str, provider_id: str, location: Location, *, listed_at: datetime
+    ) -> None:
+        """All that a list, which began at ``listed_at``, showed of a pool has its row now."""
+        self._model(
+            pool_id,
+            f"{SCANNED}{provider_id}#{location}",
+            modified=listed_at,
+            ttl=int((listed_at + self._kept).timestamp()),
+        ).save(add_version_condition=False)
+
+    def scans(
+        self, pool_id: str, provider_id: str, locations: Collection[Location]
+    ) -> dict[Location, datetime]:
+        """When the last list began, by location, that ``scanned`` was told of."""
+        prefix = f"{SCANNED}{provider_id}#"
+        keys = [(pool_id, prefix + location) for location in sorted(locations)]
+        return {
+            Location(item.sk.removeprefix(prefix)): item.modified
+            for item in self._model.batch_get(keys, consistent_read=True)
+            if item.modified is not None
+        }
 
     def note(self, plan: Plan, control: Control, *, reasons_hash: str) -> Control | None:
         """Write a new open plan, if nobody passed the fence since ``control`` was read.

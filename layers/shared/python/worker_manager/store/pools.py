@@ -80,6 +80,13 @@ class PoolStore:
             to_control(control) if control else Control(pool_id),
         )
 
+    def control(self, pool_id: str) -> Control:
+        """The control item alone, read consistently."""
+        try:
+            return to_control(self._model.get(pool_id, CONTROL, consistent_read=True))
+        except self._model.DoesNotExist:
+            return Control(pool_id)
+
     def bodies(self, pool_id: str, ids: Collection[str] | None = None) -> dict[str, LaunchConfig]:
         """Bodies by launch config id: those of ``ids``, or all, archived ones included."""
         now = datetime.now(UTC).timestamp()

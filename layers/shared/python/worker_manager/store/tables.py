@@ -71,7 +71,7 @@ class PoolItem(Model):
     """Table ``pools``: everything of one pool in one partition.
 
     ``sk`` is ``pool`` (the definition and its heads), ``body#<launch config id>``, ``ctl`` (the
-    control item) or ``plan#<tick>``.
+    control item), ``plan#<tick>`` or ``scanned#<provider id>#<location>``.
     """
 
     class Meta:
@@ -130,6 +130,8 @@ class ProviderItem(Model):
     told = NumberAttribute(null=True)
     held = NumberAttribute(null=True)
     strays = NumberAttribute(null=True)
+    strays_held = NumberAttribute(null=True)
+    strays_held = NumberAttribute(null=True)
     not_before = MomentAttribute(null=True)
     stale_since = MomentAttribute(null=True)
     stale_reason = UnicodeAttribute(null=True)
