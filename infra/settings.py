@@ -125,6 +125,7 @@ STAGES: Mapping[str, StageSettings] = {
             providers=(_AWS, _STATIC),
             tick_seconds=5,
             list_lag_seconds=2,
+            timings={"shortest_inactivity": 5},
             has_event_queue=True,
             keeps_tables=False,
             account="000000000000",

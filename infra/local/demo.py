@@ -58,7 +58,7 @@ DEFINITIONS = {
 EC2_CONFIG = {"capacity": [{"place": FULL_REGION, "count": 0}]}
 
 
-@dataclass(slots=True)
+@dataclass
 class Demo:
     """The script, and what came of it."""
 
@@ -162,7 +162,9 @@ def main() -> int:
         demos.append(Demo(stage))
         demos[0].play()
 
-    code = run(watch, port=free_port(), ec2_config=EC2_CONFIG, machine_rules=MACHINE_RULES)
+    code = run(
+        watch, port=free_port(), name="demo", ec2_config=EC2_CONFIG, machine_rules=MACHINE_RULES
+    )
     return code or (1 if not demos or demos[0].failures else 0)
 
 

@@ -45,7 +45,7 @@ class Watched:
     most: int = 0
 
 
-@dataclass(slots=True)
+@dataclass
 class Timeline:
     """Looks at a running stage; ``lines`` tells what is new since the last look."""
 

@@ -36,14 +36,12 @@ from worker_manager.providers.aws.user_data import user_data, user_data_size_err
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from worker_manager.settings import ProviderSettings
 
 MAX_REREGISTRATION = 2_592_000
 """Seconds: 30 days, as credentials can last 31."""
-MIN_QUEUE_INACTIVITY = 1_200
-"""Seconds: the queue's own claim timeout."""
 
 LARGEST_BODY = 350_000
 """Bytes of one launch config; a DynamoDB item ends at 400 KB."""
@@ -109,9 +107,7 @@ class LifecycleOptions(Wire):
     reregistration_timeout: Annotated[WholeNumber, Field(le=MAX_REREGISTRATION)] = int(
         DEFAULT_REREGISTRATION.total_seconds()
     )
-    queue_inactivity_timeout: Annotated[WholeNumber, Field(ge=MIN_QUEUE_INACTIVITY)] = int(
-        DEFAULT_QUEUE_INACTIVITY.total_seconds()
-    )
+    queue_inactivity_timeout: WholeNumber = int(DEFAULT_QUEUE_INACTIVITY.total_seconds())
 
 
 class AwsConfig(Wire):
@@ -162,9 +158,12 @@ class NullConfig(Wire):
     launch_configs: list[NullLaunchConfig] = Field(default_factory=list)
 
 
-def validate_config(config: Json, provider_type: str) -> dict[str, Any]:
+def validate_config(
+    config: Json, provider_type: str, *, shortest_inactivity: timedelta
+) -> dict[str, Any]:
     """The config as it is to be stored, or a 400 that names what is wrong with it.
 
+    ``shortest_inactivity`` is the least ``queueInactivityTimeout`` of this stage.
     Only what the reference fills in is filled in: the defaults of a lifecycle that is given.
     """
     if provider_type == "null":
@@ -176,6 +175,10 @@ def validate_config(config: Json, provider_type: str) -> dict[str, Any]:
     parsed = parse(AwsConfig, config, at=("config",))
     if "lifecycle" not in config:
         return dict(config)
+    shortest = int(shortest_inactivity.total_seconds())
+    if parsed.lifecycle.queue_inactivity_timeout < shortest:
+        where = "config.lifecycle.queueInactivityTimeout"
+        raise invalid([fault(where, f"input should be greater than or equal to {shortest}")])
     lifecycle = {
         "reregistrationTimeout": parsed.lifecycle.reregistration_timeout,
         "queueInactivityTimeout": parsed.lifecycle.queue_inactivity_timeout,

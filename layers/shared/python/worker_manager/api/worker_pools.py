@@ -118,7 +118,11 @@ def existing_pool(deps: ApiDeps, pool_id: str) -> Pool:
 def _parts(call: Call, deps: ApiDeps, now: datetime) -> Parts:
     body: CreateWorkerPoolRequest = call.body
     provider = provider_of_pool(deps, body.provider_id)
-    config = validate_config(body.config, provider.provider_type)
+    config = validate_config(
+        body.config,
+        provider.provider_type,
+        shortest_inactivity=deps.timing.shortest_inactivity,
+    )
     return to_parts(call.pool_id, config, provider=provider, root_url=deps.root_url, now=now)
 
 
