@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from tests.factories import NOW, a_head, an_order, a_pool, a_worker
+from tests.factories import NOW, a_head, a_pool, a_worker, an_order
 from worker_manager.core.activity import QueueCounts
 from worker_manager.core.health import FAILURE_KINDS, Health
 from worker_manager.core.model import LaunchConfigHead, Order, State, Worker

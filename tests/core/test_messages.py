@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.factories import NOW, POOL_ID, a_sighting
+from worker_manager.core.messages import (
+    ProvisionPool,
+    Resume,
+    ScanPool,
+    Terminate,
+    advance_from_json,
+    pool_changed,
+)
+from worker_manager.core.model import Location, MachineStatus, Sighting, WorkerKey
+from worker_manager.core.moments import whole_milliseconds
+
+EAST = Location("us-east-1")
+moments = st.datetimes(
+    min_value=datetime(2020, 1, 1),  # noqa: DTZ001
+    max_value=datetime(2100, 1, 1),  # noqa: DTZ001
+    timezones=st.just(UTC),
+).map(whole_milliseconds)
+locations = st.text(min_size=1, max_size=20).map(Location)
+by_location = st.dictionaries(locations, moments, max_size=3)
+
+
+def sent(body: dict[str, Any]) -> Any:
+    """A body as it arrives at the other side of a queue."""
+    return json.loads(json.dumps(body))
+
+
+@given(tick=st.text(), at=st.none() | moments, not_before=by_location, stale=by_location)
+def test_a_provision_message_arrives_as_it_was_sent(
+    tick: str,
+    at: datetime | None,
+    not_before: dict[Location, datetime],
+    stale: dict[Location, datetime],
+) -> None:
+    message = ProvisionPool(POOL_ID, tick, at, not_before, stale)
+
+    assert ProvisionPool.from_json(sent(message.to_json())) == message
+
+
+@st.composite
+def sightings(draw: st.DrawFn) -> Sighting:
+    return a_sighting(
+        draw(st.text()),
+        group=draw(st.text()),
+        status=draw(st.sampled_from(MachineStatus)),
+        launch_config_id=draw(st.none() | st.text()),
+        order_id=draw(st.none() | st.text()),
+        launched=draw(st.none() | moments),
+    )
+
+
+@given(
+    tick=st.text(),
+    listed_at=moments,
+    found=st.lists(sightings(), max_size=4).map(tuple),
+    strays=st.booleans(),
+)
+def test_a_scan_message_arrives_as_it_was_sent(
+    tick: str, listed_at: datetime, found: tuple[Sighting, ...], strays: bool
+) -> None:
+    message = ScanPool(POOL_ID, EAST, tick, listed_at, found, strays)
+
+    assert ScanPool.from_json(sent(message.to_json())) == message
+
+
+@given(group=st.text(), worker_id=st.text(), tick=st.text())
+def test_follow_ups_arrive_as_they_were_sent(group: str, worker_id: str, tick: str) -> None:
+    for message in (Terminate(WorkerKey(POOL_ID, group, worker_id)), Resume(POOL_ID, tick)):
+        assert advance_from_json(sent(message.to_json())) == message
+
+
+def test_a_follow_up_that_nobody_knows_is_an_error() -> None:
+    with pytest.raises(ValueError, match="dance"):
+        advance_from_json({"kind": "dance"})
+
+
+def test_a_tick_of_a_pool_is_one_message_however_often_it_is_sent() -> None:
+    message = ProvisionPool(POOL_ID, "t-1", NOW)
+
+    assert message.dedup == ProvisionPool(POOL_ID, "t-1", NOW + timedelta(seconds=9)).dedup
+    assert message.dedup != ProvisionPool(POOL_ID, "t-2", NOW).dedup
+    assert message.dedup != ProvisionPool("other/pool", "t-1", NOW).dedup
+    assert len(message.dedup) <= 128
+
+
+def test_a_scan_is_grouped_and_deduplicated_by_pool_and_location() -> None:
+    message = ScanPool(POOL_ID, EAST, "t-1", NOW)
+    elsewhere = ScanPool(POOL_ID, Location("us-west-2"), "t-1", NOW)
+
+    assert message.group == f"{POOL_ID}@us-east-1"
+    assert message.group != elsewhere.group
+    assert message.dedup != elsewhere.dedup
+    assert message.dedup == ScanPool(POOL_ID, EAST, "t-1", NOW + timedelta(seconds=9)).dedup
+
+
+def test_a_changed_pool_is_looked_at_once_a_version_and_never_too_late() -> None:
+    message = pool_changed(POOL_ID, 7)
+
+    assert message.at is None
+    assert message.tick == "change#7"
+    assert message.dedup != pool_changed(POOL_ID, 8).dedup
+
+
+def test_a_thousand_sightings_are_small_enough_to_send_in_a_queue_of_256_kib() -> None:
+    found = tuple(
+        a_sighting(f"i-{number:017x}", order_id="o-" + "f" * 30, launch_config_id="lc-" + "f" * 20)
+        for number in range(1000)
+    )
+
+    assert len(json.dumps(ScanPool(POOL_ID, EAST, "t-1", NOW, found).to_json())) < 256 * 1024
