@@ -114,7 +114,10 @@ def test_parameters_default_to_what_the_library_accepts(
             {"WM_TICK_SECONDS": given["TickSeconds"], "WM_TIMING": given["Timings"]}
         )
         assert isinstance(settings.timing, Timing)
-        assert json.loads(given["Timings"]) == {}
+
+
+def test_production_keeps_the_librarys_own_intervals(prod_template: Template) -> None:
+    assert json.loads(prod_template["Parameters"]["Timings"]["Default"]) == {}
 
 
 def test_a_remote_queue_is_asked_instead_of_the_embedded_one(prod_template: Template) -> None:
