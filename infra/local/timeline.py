@@ -58,7 +58,7 @@ class Timeline:
         """Connect to the stage's tables and queue."""
         os.environ.setdefault("AWS_ENDPOINT_URL_DYNAMODB", self.stage.emulator_endpoint)
         session = botocore.session.Session()
-        session.set_credentials("local", "local")
+        session.set_credentials("test", "test")
         names = {short: STAGES["local"].resource_name(short) for short in TABLES}
         tables = Tables.bind(names, session, REGION)
         timing = Timing()
@@ -117,7 +117,7 @@ def _line(pool_id: str, row: tuple[int, ...], words: list[str]) -> str:
 
 
 def _words(plan: Plan) -> str:
-    why = ", ".join(plan.reasons)
+    why = ", ".join(plan.reasons) or "no more is wanted"
     if not plan.orders:
         return why
     orders = ", ".join(
