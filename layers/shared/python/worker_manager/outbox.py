@@ -37,9 +37,9 @@ class Outbox:
         """Publish the unsent events of these rows and clear those that were accepted."""
         waiting = [worker for worker in workers if worker.unsent]
         accepted = self._bus.publish([event for w in waiting for event in w.unsent])
-        for worker in waiting:
-            if all(event["id"] in accepted for event in worker.unsent):
-                self._workers.sent(worker)
+        self._workers.sent(
+            [w for w in waiting if all(event["id"] in accepted for event in w.unsent)]
+        )
 
     def send(self, key: str, events: Sequence[Json]) -> bool:
         """Publish one outbox item and remove it; whether all of it was accepted."""

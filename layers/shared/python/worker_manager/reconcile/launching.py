@@ -8,7 +8,6 @@ until a complete list tells what became of them.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ from worker_manager.core.model import (
     Worker,
 )
 from worker_manager.queues import Message
+from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ def carry_out(
             return None
         names = {order.order_id for order in group}
         launch = partial(_launch, marked, bodies=bodies, lifecycle=lifecycle, deps=deps)
-        with ThreadPoolExecutor(deps.parallel) as threads:
-            sent = [order for order in marked.orders if order.order_id in names]
-            outcomes = list(threads.map(launch, sent))
+        sent = [order for order in marked.orders if order.order_id in names]
+        outcomes = side_by_side(launch, sent, parallel=deps.parallel)
         after = deps.stores.plans.mark(
             marked, orders=_replaced(marked, [outcome.order for outcome in outcomes])
         )
@@ -178,7 +177,7 @@ def _launch(
         return Outcome(settled(order, 0, error), error=error)
     now = deps.clock()
     rows = [new_worker(plan, order, machine, lifecycle, now) for machine in launched.machines]
-    deps.outbox.send_workers([row for row in rows if deps.stores.workers.put_new(row)])
+    deps.outbox.send_workers(deps.stores.workers.put_all_new(rows))
     after = settled(order, len(rows), launched.error)
     return Outcome(after, launched.machines, launched.error)
 

@@ -8,7 +8,6 @@ was seen: a pool whose machines all vanished must hear of it.
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from worker_manager.core.model import Location, MachineStatus, Sighting
 from worker_manager.core.sightings import too_many_strays
 from worker_manager.queues import Message
 from worker_manager.reconcile.moves import leave_pools
+from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.reconcile.ticks import Tick, is_stale
 from worker_manager.store.places import Membership, Place
 from worker_manager.telemetry import logger
@@ -55,10 +55,10 @@ def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
     locations = sorted({location for member in members for location in member.places})
     places = [known.get(location, Place(location)) for location in locations]
     due = [p for p in places if p.not_before is None or p.not_before <= deps.clock()]
-    with ThreadPoolExecutor(max(1, min(deps.parallel, len(due)))) as threads:
-        listings = [found for found in threads.map(lambda p: _list(p, deps), due) if found]
-    believed = [listing for listing in listings if _believe(listing, deps)]
-    sent = sum(_send(listing, members, tick, deps) for listing in believed)
+    told = side_by_side(
+        lambda place: _list_and_tell(place, members, tick, deps), due, parallel=deps.parallel
+    )
+    believed = [listing for listing, _ in told if listing]
     if len(believed) == len(places):
         leave_pools(members, [s for listing in believed for s in listing.sightings], deps)
     report: dict[str, Any] = {
@@ -66,10 +66,20 @@ def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
         "locations": len(places),
         "believed": len(believed),
         "machines": sum(len(listing.sightings) for listing in believed),
-        "messages": sent,
+        "messages": sum(messages for _, messages in told),
     }
     logger.info("scan tick", **report)
     return {**report, "stale": False}
+
+
+def _list_and_tell(
+    place: Place, members: Sequence[Membership], tick: Tick, deps: Deps
+) -> tuple[Listing | None, int]:
+    """One location, so that none waits for a slower one: its believed list, and messages sent."""
+    listing = _list(place, deps)
+    if listing is None or not _believe(listing, deps):
+        return None, 0
+    return listing, _send(listing, members, tick, deps)
 
 
 def _list(place: Place, deps: Deps) -> Listing | None:

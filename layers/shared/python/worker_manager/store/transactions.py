@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pynamodb.exceptions import TransactWriteError
 from pynamodb.transactions import TransactWrite
@@ -12,10 +12,14 @@ from pynamodb.transactions import TransactWrite
 from worker_manager.core.errors import ConflictError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pynamodb.connection import Connection
 
+_Item = TypeVar("_Item")
+
+LARGEST = 100
+"""Items that one transaction takes."""
 ATTEMPTS = 6
 _CHANCE = Random()
 
@@ -42,6 +46,43 @@ def commit(
             time.sleep(min(1.6, 0.05 * 2**attempt) * (0.5 + _CHANCE.random() / 2))
         else:
             return
+
+
+def commit_many(
+    connection: Connection,
+    items: Sequence[_Item],
+    add: Callable[[TransactWrite, _Item], None],
+    *,
+    alone: Callable[[_Item], bool],
+) -> list[_Item]:
+    """Write items that do not depend on each other; returns those whose condition held.
+
+    ``add`` adds an item's write to a transaction, which makes one request of a hundred.  Where a
+    condition fails nothing of that request is written, and each of its items is written
+    ``alone``, which says whether it was.
+    """
+    written: list[_Item] = []
+    for start in range(0, len(items), LARGEST):
+        part = items[start : start + LARGEST]
+        if len(part) > 1 and _together(connection, part, add):
+            written += part
+        else:
+            written += [item for item in part if alone(item)]
+    return written
+
+
+def _together(
+    connection: Connection, items: Sequence[_Item], add: Callable[[TransactWrite, _Item], None]
+) -> bool:
+    def fill(transaction: TransactWrite) -> None:
+        for item in items:
+            add(transaction, item)
+
+    try:
+        commit(connection, fill)
+    except ConflictError:
+        return False
+    return True
 
 
 def is_condition_failure(error: Exception) -> bool:

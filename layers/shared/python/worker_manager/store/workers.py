@@ -15,12 +15,15 @@ from pynamodb.exceptions import PutError, UpdateError
 
 from worker_manager.core.model import Location, State, Surplus, Worker, WorkerKey
 from worker_manager.core.moments import from_wire, to_wire
-from worker_manager.store.transactions import is_condition_failure
+from worker_manager.store.transactions import commit_many, is_condition_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from pynamodb.expressions.condition import Condition
+    from pynamodb.expressions.update import Action
+    from pynamodb.transactions import TransactWrite
 
     from worker_manager.store.tables import Tables, WorkerItem
 
@@ -52,6 +55,7 @@ class WorkerStore:
 
     def __init__(self, tables: Tables, *, kept: timedelta) -> None:
         """``kept`` is how long a stopped worker's row stays."""
+        self._connection = tables.connection
         self._model = tables.workers
         self._kept = kept
 
@@ -65,14 +69,21 @@ class WorkerStore:
 
     def put_new(self, worker: Worker) -> bool:
         """Write a worker that has no row; false, and nothing written, if it has one."""
-        item = self._model(worker.key.pool_id, _sk(worker.key), **self._attributes(worker))
         try:
-            item.save(condition=self._model.sk.does_not_exist(), add_version_condition=False)
+            self._item(worker).save(condition=self._absent, add_version_condition=False)
         except PutError as error:
             if is_condition_failure(error):
                 return False
             raise
         return True
+
+    def put_all_new(self, workers: Sequence[Worker]) -> list[Worker]:
+        """Write those of ``workers`` that have no row, in few requests; returns those written."""
+
+        def add(transaction: TransactWrite, worker: Worker) -> None:
+            transaction.save(self._item(worker), condition=self._absent)
+
+        return commit_many(self._connection, workers, add, alone=self.put_new)
 
     def change(self, before: Worker, **changes: Any) -> Worker | None:
         """Write ``changes`` if nobody changed the row since ``before``; ``None`` if somebody did.
@@ -84,10 +95,24 @@ class WorkerStore:
             return after
         return None
 
-    def sent(self, worker: Worker) -> None:
-        """Forget the unsent events of ``worker``; a row that moved on since keeps its own."""
-        if worker.unsent:
-            self._write(worker, replace(worker, unsent=()))
+    def sent(self, workers: Sequence[Worker]) -> None:
+        """Forget the unsent events of these; a row that moved on since keeps its own."""
+        told = [worker for worker in workers if worker.unsent]
+
+        def add(transaction: TransactWrite, worker: Worker) -> None:
+            transaction.update(
+                self._model(worker.key.pool_id, _sk(worker.key)),
+                self._differences(worker, _without_events(worker)),
+                condition=self._model.version == worker.version,
+                add_version_condition=False,
+            )
+
+        commit_many(
+            self._connection,
+            told,
+            add,
+            alone=lambda worker: self._write(worker, _without_events(worker)),
+        )
 
     def live(self, pool_id: str, location: Location | None = None) -> Iterator[Worker]:
         """Workers that are not stopped (or have something unsent), read consistently.
@@ -130,15 +155,16 @@ class WorkerStore:
         items = self._model.query(pool_id, condition, limit=limit, consistent_read=True)
         return [to_worker(item) for item in items]
 
+    def states(self, pool_id: str, now: datetime) -> Iterator[tuple[State, int]]:
+        """State and capacity of every worker of a pool, those long stopped left out."""
+        for item in self._model.query(
+            pool_id, consistent_read=True, attributes_to_get=["state", "capacity", "ttl"]
+        ):
+            if item.ttl is None or item.ttl > now.timestamp():
+                yield State(item.state), int(item.capacity)
+
     def _write(self, before: Worker, after: Worker) -> bool:
-        old, new = self._attributes(before), self._attributes(after)
-        actions = []
-        for name in old.keys() | new.keys():
-            if old.get(name) == new.get(name):
-                continue
-            attribute = getattr(self._model, name)
-            value = new.get(name)
-            actions.append(attribute.remove() if value is None else attribute.set(value))
+        actions = self._differences(before, after)
         if not actions:
             return True
         item = self._model(before.key.pool_id, _sk(before.key))
@@ -153,6 +179,25 @@ class WorkerStore:
                 return False
             raise
         return True
+
+    def _differences(self, before: Worker, after: Worker) -> list[Action]:
+        """What turns the item of ``before`` into that of ``after``."""
+        old, new = self._attributes(before), self._attributes(after)
+        actions: list[Action] = []
+        for name in old.keys() | new.keys():
+            if old.get(name) == new.get(name):
+                continue
+            attribute = getattr(self._model, name)
+            value = new.get(name)
+            actions.append(attribute.remove() if value is None else attribute.set(value))
+        return actions
+
+    @property
+    def _absent(self) -> Condition:
+        return self._model.sk.does_not_exist()
+
+    def _item(self, worker: Worker) -> WorkerItem:
+        return self._model(worker.key.pool_id, _sk(worker.key), **self._attributes(worker))
 
     def _attributes(self, worker: Worker) -> dict[str, Any]:
         """The item's attributes, without keys; absent ones are ``None``."""
@@ -174,6 +219,10 @@ class WorkerStore:
 
     def _ttl(self, worker: Worker) -> int:
         return int((worker.modified + self._kept).timestamp())
+
+
+def _without_events(worker: Worker) -> Worker:
+    return replace(worker, unsent=())
 
 
 def _sk(key: WorkerKey) -> str:
