@@ -47,6 +47,8 @@ LARGEST_BODY = 350_000
 """Bytes of one launch config; a DynamoDB item ends at 400 KB."""
 LARGEST_POOL = 340_000
 """Bytes of heads and the rest of the config, which share an item with the description."""
+MOST_LAUNCH_CONFIGS = 500
+"""So that the events of replacing them all fit into one item until they are published."""
 LARGEST_CONFIG = 4_500_000
 """Bytes of a whole config as a JSON text inside JSON, as Lambda hands it to the gateway."""
 
@@ -214,6 +216,8 @@ def to_parts(
 
 
 def _oversized(parts: Parts) -> Iterator[str]:
+    if (count := len(parts.heads)) > MOST_LAUNCH_CONFIGS:
+        yield fault("config.launchConfigs", f"has {count} items, over {MOST_LAUNCH_CONFIGS}")
     total = 0
     for index, (name, body) in enumerate(parts.bodies.items()):
         text = _text(body)
@@ -228,8 +232,8 @@ def _oversized(parts: Parts) -> Iterator[str]:
     if size > LARGEST_POOL:
         yield fault(
             "config",
-            f"{len(parts.heads)} launch configs with their workerManager, and everything beside "
-            f"them, are {size} bytes; at most {LARGEST_POOL} can be stored",
+            f"is {size} bytes without the bodies of its launch configs; "
+            f"at most {LARGEST_POOL} can be stored",
         )
 
 

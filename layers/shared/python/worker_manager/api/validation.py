@@ -136,5 +136,6 @@ def _words(kind: str, message: str) -> str:
         return "field required"
     if kind == "extra_forbidden":
         return "unknown field"
-    words = message.removeprefix("Value error, ")
-    return words[:1].lower() + words[1:]
+    if kind == "value_error":
+        return message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
