@@ -39,7 +39,7 @@ setup: .venv/.made .emulator/.made
 	@touch $@
 
 dev: setup
-	@$(PYTHON) -m infra.local.runner --port $(PORT)
+	@$(PYTHON) -m infra.local.runner --port $(PORT) $(if $(NO_LOAD),--no-load)
 
 demo: setup
 	@$(PYTHON) -m infra.local.demo
@@ -56,7 +56,7 @@ test: setup
 	$(PYTHON) -m pytest -m journey
 
 bench: setup
-	$(PYTHON) -m tests.bench
+	$(PYTHON) -m tests.benchmarks
 
 layers: setup
 	$(PYTHON) -m infra.build_layers

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from infra.local.children import ChildError, is_free
-from infra.local.samples import MACHINE_RULES
+from infra.local.samples import MACHINE_RULES, SampleLoad
 from infra.local.stage import ACCESS_TOKEN, CLIENT_ID, InvocationError, LocalStage
 from infra.local.synth import ROOT
 from infra.local.timeline import Timeline, follow
@@ -109,11 +109,24 @@ def show_timeline(stage: LocalStage) -> None:
     follow(Timeline(stage), until=lambda: is_over(stage))
 
 
+def show_sample_load(stage: LocalStage) -> None:
+    """The same, with a sample pool that gets a wave of tasks now and then."""
+    load = SampleLoad(stage.root_url)
+
+    def until() -> bool:
+        load.go_on()
+        return is_over(stage)
+
+    follow(Timeline(stage), until=until)
+
+
 def main(arguments: list[str]) -> int:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(prog="make dev")
     parser.add_argument("--port", type=int, default=5080)
-    return run(show_timeline, port=parser.parse_args(arguments).port)
+    parser.add_argument("--no-load", action="store_true", help="without sample pool and tasks")
+    given = parser.parse_args(arguments)
+    return run(show_timeline if given.no_load else show_sample_load, port=given.port)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -84,3 +85,28 @@ def create_tasks(
         )
         ids.append(task_id)
     return ids
+
+
+SAMPLE_POOL = "sample/linux"
+WAVE_SECONDS = 60
+WAVE_TASKS = 8
+
+
+class SampleLoad:
+    """A sample pool over two regions, and a wave of tasks a minute for it."""
+
+    def __init__(self, root_url: str) -> None:
+        options = client_options(root_url)
+        self._queue = taskcluster.Queue(options)
+        self._next = time.monotonic()
+        configs = [launch_config("lc-east", "us-east-1"), launch_config("lc-west", "us-west-2")]
+        taskcluster.WorkerManager(options).createWorkerPool(
+            SAMPLE_POOL, pool(configs, maximum=6, description="a sample, with a wave of tasks")
+        )
+
+    def go_on(self) -> None:
+        """Send the next wave when it is due."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + WAVE_SECONDS
+        create_tasks(self._queue, SAMPLE_POOL, WAVE_TASKS, seconds=4)

@@ -111,7 +111,7 @@ def decide(facts: Facts, chance: Chance) -> Decision:
             offer.head.launch_config_id: round(offer.weight, 4)
             for offer in _offers(facts, counted, open_heads)
         }
-        reasons.append(_why(facts.demand, counted, limits))
+        reasons.insert(0, _why(facts.demand, counted, limits))
     return Decision(choices, estimated, tuple(reasons), numbers)
 
 
