@@ -1,0 +1,69 @@
+"""Run the benchmarks: ``python -m tests.benchmarks``.
+
+Prints a table and writes it to ``build/bench.json``; ``--readme`` also puts it into the README,
+``--only scan`` runs those whose name begins so.  Ends with 1 if a bound is not met.  Read next:
+``world`` (what runs where), then ``scan``, ``provision`` and ``burst``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import platform
+import sys
+from typing import TYPE_CHECKING
+
+from tests.benchmarks.burst import measure_burst, measure_throttled_burst
+from tests.benchmarks.provision import measure_provision
+from tests.benchmarks.results import put_into, table, write_json
+from tests.benchmarks.scan import measure_scan
+from tests.benchmarks.world import ROOT, a_world, now, point_sdks_at, processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.benchmarks.results import Measure
+
+BENCHMARKS: dict[str, Callable[..., list[Measure]]] = {
+    "scan": measure_scan,
+    "provision": measure_provision,
+    "burst": measure_burst,
+    "burst_throttled": measure_throttled_burst,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run them one after the other, each in a fresh world; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
+    parser.add_argument("--only", default="", help="those whose name begins so")
+    parser.add_argument("--scale", type=float, default=1.0, help="1.0 is what is promised")
+    parser.add_argument("--readme", action="store_true", help="update the README's table")
+    given = parser.parse_args(arguments)
+    logging.disable(logging.INFO)
+    measures: list[Measure] = []
+    for name, benchmark in BENCHMARKS.items():
+        if name.startswith(given.only):
+            print(f"{name} …", file=sys.stderr, flush=True)
+            with processes(ROOT / "build" / "bench") as endpoints:
+                point_sdks_at(endpoints)
+                with a_world(endpoints) as world:
+                    measures += benchmark(world, scale=given.scale)
+    print(table(measures))
+    write_json(measures, ROOT / "build" / "bench.json")
+    if given.readme:
+        readme = ROOT / "README.md"
+        readme.write_text(put_into(readme.read_text(), measures, circumstances=circumstances()))
+    return 0 if all(measure.met for measure in measures) else 1
+
+
+def circumstances() -> str:
+    """When, and on what."""
+    return (
+        f"{now():%Y-%m-%d}, Python {platform.python_version()}, {os.cpu_count()} cores shared by "
+        "our code, the simulated EC2 and the emulator's DynamoDB."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
