@@ -147,11 +147,12 @@ class WorkerStore:
         limit: int,
     ) -> list[Worker]:
         """The next ``limit`` workers in any state, by group and id, beyond sort key ``after``."""
-        sk = self._model.sk
-        prefix = f"{group}#" if group else None
-        condition: Condition | None = sk.startswith(prefix) if prefix else None
-        if after is not None:
-            condition = sk.between(after + "\0", (prefix or "") + "\uffff")
+        prefix = f"{group}#" if group else ""
+        first = max(prefix, f"{after}\0" if after else "")
+        last = f"{prefix}\uffff"
+        if first > last:
+            return []
+        condition = self._model.sk.between(first, last) if first else None
         items = self._model.query(pool_id, condition, limit=limit, consistent_read=True)
         return [to_worker(item) for item in items]
 
