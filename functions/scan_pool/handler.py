@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
-    EventType,
-    process_partial_response,
-)
+import json
+from typing import Any
 
 from worker_manager import wiring
 from worker_manager.reconcile.scan import read, scan
-
-if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-    from aws_lambda_powertools.utilities.typing import LambdaContext
+from worker_manager.telemetry import logger
 
 
-def handle(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
-    """Take records of ``scan.fifo``; a failed one comes again, and then the next list."""
+def handle(event: dict[str, Any], _context: object) -> None:
+    """Take records of ``scan.fifo``.
 
-    def one(record: SQSRecord) -> None:
-        deps = wiring.loop()
-        message = read(record.json_body, deps)
-        if message is not None:
-            scan(message, deps)
-
-    processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
-    return process_partial_response(event, one, processor, context)
+    A pool that fails is logged and its message acknowledged: the next list says all that this one
+    said, while a redelivery would only hold it back.
+    """
+    for record in event["Records"]:
+        try:
+            deps = wiring.loop()
+            message = read(json.loads(record["body"]), deps)
+            if message is not None:
+                scan(message, deps)
+        except Exception:
+            logger.exception("a scan failed, the next list repairs", body=record["body"][:500])
