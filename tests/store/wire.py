@@ -22,12 +22,28 @@ class Wire:
     """``calls`` are operations with their parameters, failed ones included."""
 
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    done: dict[str, Any] = field(default_factory=dict)
+    """Transactions that went through, by their client request token."""
     faults: defaultdict[str, deque[Fault]] = field(default_factory=lambda: defaultdict(deque))
 
     def tap(self, connection: Connection, put_back: Any) -> None:
         """Stand between ``connection`` and its client until ``put_back`` undoes it."""
         client: Any = connection.client
-        direct: Call = client._make_api_call
+        original: Call = client._make_api_call
+
+        def direct(operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
+            """As DynamoDB, and unlike moto, honour client request tokens."""
+            token = parameters.get("ClientRequestToken")
+            if token is None or token not in self.done:
+                answer = original(operation, parameters)
+                if token is not None:
+                    self.done[token] = parameters
+                return answer
+            if self.done[token] != parameters:
+                return refused("IdempotentParameterMismatchException")(
+                    original, operation, parameters
+                )
+            return {}
 
         def call(operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
             self.calls.append((operation, parameters))

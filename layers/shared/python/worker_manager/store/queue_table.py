@@ -31,8 +31,9 @@ from pynamodb.transactions import TransactWrite
 
 from worker_manager.core.errors import ConflictError, DuplicateError
 from worker_manager.core.moments import to_wire
+from worker_manager.store.attributes import MomentAttribute
 from worker_manager.store.queue_rows import Line, Listed, StoredTask, StoredWorker
-from worker_manager.store.tables import MomentAttribute, bind
+from worker_manager.store.tables import bind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

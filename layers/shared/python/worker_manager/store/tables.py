@@ -7,22 +7,20 @@ names over one botocore session, so that PynamoDB and boto3 share what is expens
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.config import Config
 from pynamodb.attributes import (
-    Attribute,
     BooleanAttribute,
-    JSONAttribute,
     NumberAttribute,
     UnicodeAttribute,
     UnicodeSetAttribute,
 )
 from pynamodb.connection import Connection
-from pynamodb.constants import NUMBER
 from pynamodb.indexes import IncludeProjection, LocalSecondaryIndex
 from pynamodb.models import MetaModel, Model
+
+from worker_manager.store.attributes import CompactJson, MomentAttribute
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,20 +51,6 @@ LIVE_ATTRIBUTES = [
 """What planning needs of a live worker, projected into the index ``live``."""
 
 
-class MomentAttribute(Attribute[datetime]):
-    """An aware UTC time as epoch seconds, to the millisecond; sorts and expires as a number."""
-
-    attr_type = NUMBER
-
-    def serialize(self, value: datetime) -> str:
-        """Epoch seconds with three decimals."""
-        return f"{value.timestamp():.3f}"
-
-    def deserialize(self, value: str) -> datetime:
-        """Back to an aware UTC time."""
-        return datetime.fromtimestamp(float(value), UTC)
-
-
 class PoolItem(Model):
     """Table ``pools``: everything of one pool in one partition.
 
@@ -88,16 +72,16 @@ class PoolItem(Model):
     description = UnicodeAttribute(null=True)
     owner = UnicodeAttribute(null=True)
     email_on_error = BooleanAttribute(null=True)
-    config = JSONAttribute(null=True)
-    heads = JSONAttribute(null=True)
-    previous = JSONAttribute(null=True)
+    config = CompactJson(null=True)
+    heads = CompactJson(null=True)
+    previous = CompactJson(null=True)
     created = MomentAttribute(null=True)
     modified = MomentAttribute(null=True)
     # body#<launch config id>
     body = UnicodeAttribute(null=True)
     archived = BooleanAttribute(null=True)
     # ctl
-    open_plans = JSONAttribute(null=True)
+    open_plans = CompactJson(null=True)
     reasons_hash = UnicodeAttribute(null=True)
     # plan#<tick>
     closed = BooleanAttribute(null=True)
@@ -123,7 +107,7 @@ class ProviderItem(Model):
     # membership
     places = UnicodeSetAttribute(null=True)
     previous = BooleanAttribute(null=True)
-    empty_since = JSONAttribute(null=True)
+    empty_since = CompactJson(null=True)
     # loc#<location>
     complete = MomentAttribute(null=True)
     machines = NumberAttribute(null=True)
@@ -188,12 +172,12 @@ class WorkerItem(Model):
     quarantine_until = MomentAttribute(null=True)
     stopping_since = MomentAttribute(null=True)
     stop_reason = UnicodeAttribute(null=True)
-    surplus = JSONAttribute(null=True)
-    identity = JSONAttribute(null=True)
+    surplus = CompactJson(null=True)
+    identity = CompactJson(null=True)
     secret_hash = UnicodeAttribute(null=True)
     previous_secret_hash = UnicodeAttribute(null=True)
     secret_rotated = MomentAttribute(null=True)
-    unsent = JSONAttribute(null=True)
+    unsent = CompactJson(null=True)
 
 
 class PoolErrorItem(Model):
@@ -211,7 +195,7 @@ class PoolErrorItem(Model):
     kind = UnicodeAttribute()
     title = UnicodeAttribute()
     description = UnicodeAttribute()
-    extra = JSONAttribute(null=True)
+    extra = CompactJson(null=True)
     launch_config_id = UnicodeAttribute(null=True)
 
 
