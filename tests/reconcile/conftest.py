@@ -1,14 +1,15 @@
-"""Worlds on in-memory tables, as many as a test wants, each with tables of its own."""
+"""Worlds on in-memory tables, as many as a test wants, one after the other."""
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.session import Session
 from moto import mock_aws
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.core.serialize import ResponseSerializer
+from moto.dynamodb.models import dynamodb_backends
 
 from tests.reconcile.world import World
 from worker_manager.store.tables import TABLES, Tables
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SESSION = Session()
+REGION = "us-east-1"
 
 
 @pytest.fixture
@@ -37,25 +39,19 @@ def quick_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def new_world(
-    monkeypatch: pytest.MonkeyPatch, quick_answers: None
-) -> Iterator[Callable[..., World]]:
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "dead",
-        "AWS_SECRET_ACCESS_KEY": "dead",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    numbers = count()
-
-    def make(**options: Any) -> World:
-        number = next(numbers)
-        tables = Tables.bind({name: f"{name}-{number}" for name in TABLES}, SESSION, "us-east-1")
+def new_world(quick_answers: None) -> Iterator[Callable[..., World]]:
+    """A world with empty tables each time; the one before it is over then."""
+    with mock_aws():
+        tables = Tables.bind({name: name for name in TABLES}, SESSION, REGION)
         for name in TABLES:
             getattr(tables, name).create_table(billing_mode="PAY_PER_REQUEST")
-        return World(tables, **options)
+        stored = dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].tables
 
-    with mock_aws():
+        def make(**options: Any) -> World:
+            for name in TABLES:
+                stored[name].items.clear()
+            return World(tables, **options)
+
         yield make
 
 

@@ -1,31 +1,39 @@
-"""A crash after every single step, and what the next ticks make of it."""
+"""A crash before every single step, and what the next ticks make of it.
+
+A step is a write, a cloud call (before and after the cloud acted), an event or a message.  The
+process is dead from there on, and its message is lost as well.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.factories import POOL_ID
 from tests.reconcile.invariants import assert_sound
 from tests.reconcile.steps import CrashError
 from tests.reconcile.world import World, heads
+from worker_manager.core.errors import CloudUnavailableError, ThrottledError
+from worker_manager.core.events import POOL_ERROR, WORKER_REQUESTED, WORKER_STOPPED
+from worker_manager.core.health import Health
+from worker_manager.providers.fake import Method
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NewWorld = "Callable[..., World]"
+    NewWorld = Callable[..., World]
 
 
 def crash_at_every_step(
     prepare: Callable[[], World],
     act: Callable[[World], None],
     check: Callable[[World], None],
-) -> int:
+) -> list[str]:
     """Run ``act`` with a crash before its first step, its second, … until it survives.
 
-    Returns the number of steps there were.
+    Returns the steps there were.
     """
     number = 0
-    survived = False
-    while not survived:
+    while True:
         number += 1
         world = prepare()
         world.fuse.reset(crash_at=number)
@@ -33,27 +41,176 @@ def crash_at_every_step(
             act(world)
         except CrashError:
             world.mail.clear()
-        survived = not world.fuse.blown
+        survived, steps = not world.fuse.blown, list(world.fuse.steps)
         world.fuse.reset()
         assert_sound(world)
         world.settle()
-        assert_sound(world)
         check(world)
-    return number - 1
+        assert_sound(world)
+        if survived:
+            return steps
 
 
-def test_a_provision_that_crashes_anywhere_ends_in_the_same_fleet(
-    new_world: Callable[..., World],
+def test_a_provision_that_crashes_anywhere_ends_in_the_same_fleet(new_world: NewWorld) -> None:
+    def prepare() -> World:
+        world = new_world()
+        world.save_pool(heads=heads("lc-a", "lc-b"), maximum=10)
+        world.demand(pending=3)
+        return world
+
+    def check(world: World) -> None:
+        assert len(world.cloud.machines) == 3
+        assert world.states() == {"requested": 3}
+
+    steps = crash_at_every_step(prepare, World.tick, check)
+    assert steps.count("before launch") == 2
+    assert steps.count("publish") == 2
+
+
+def test_a_provision_of_which_everything_can_fail_ends_in_the_same_fleet_and_errors(
+    new_world: NewWorld,
 ) -> None:
     def prepare() -> World:
         world = new_world()
         world.save_pool(heads=heads("lc-a", "lc-b"), maximum=10)
         world.demand(pending=4)
+        world.cloud.capacity["lc-a"] = 1
         return world
 
     def check(world: World) -> None:
-        assert len(world.cloud.machines) == 4
-        assert world.states() == {"requested": 4}
+        world.run_until(lambda: len(world.cloud.alive()) == 4)
+        assert "no-capacity" in {error.kind for error in world.pool_errors()}
+        told = [e["detail"]["errorId"] for e in world.bus.published if e["name"] == POOL_ERROR]
+        assert {error.error_id for error in world.pool_errors()} == set(told)
 
-    steps = crash_at_every_step(prepare, World.tick, check)
-    assert steps > 10
+    crash_at_every_step(prepare, World.tick, check)
+
+
+def test_finishing_an_order_whose_answer_was_lost_may_crash_anywhere(new_world: NewWorld) -> None:
+    def prepare() -> World:
+        world = new_world()
+        world.save_pool()
+        world.demand(pending=2)
+        lost = CloudUnavailableError("the connection was reset")
+        world.provider.fail(Method.LAUNCH, lost, after_acting=True)
+        world.tick()
+        assert len(world.cloud.machines) == 2
+        assert world.rows() == []
+        world.clock.advance(seconds=30)
+        return world
+
+    def check(world: World) -> None:
+        assert len(world.cloud.machines) == 2
+        assert world.states() == {"requested": 2}
+        assert world.open_plans() == []
+
+    crash_at_every_step(prepare, World.tick, check)
+
+
+def test_throttled_orders_and_their_return_may_crash_anywhere(new_world: NewWorld) -> None:
+    def prepare() -> World:
+        world = new_world()
+        world.save_pool()
+        world.demand(pending=2)
+        world.provider.fail(Method.LAUNCH, ThrottledError("too fast"))
+        return world
+
+    def act(world: World) -> None:
+        world.tick()
+        world.clock.advance(seconds=7)
+        world.deliver_all()
+
+    def check(world: World) -> None:
+        assert len(world.cloud.machines) == 2
+        assert world.states() == {"requested": 2}
+
+    steps = crash_at_every_step(prepare, act, check)
+    assert "send advance" in steps
+
+
+def test_a_scan_that_crashes_anywhere_stops_and_buries_the_same_workers(
+    new_world: NewWorld,
+) -> None:
+    def prepare() -> World:
+        world = new_world()
+        world.save_pool()
+        world.demand(pending=3)
+        world.tick()
+        world.demand()
+        world.clock.advance(minutes=2)
+        world.scan()
+        stopped, gone, _ = world.cloud.alive()
+        world.cloud.stop(stopped.key)
+        world.cloud.vanish(gone.key)
+        world.clock.advance(minutes=1)
+        return world
+
+    def check(world: World) -> None:
+        world.run(minutes=2)
+        assert len(world.cloud.alive()) == 1
+        assert world.states() == {"requested": 1, "stopped": 2}
+        assert world.bus.names().count(WORKER_STOPPED) >= 2
+        window = world.stores.health.window(POOL_ID, world.clock.now)
+        assert window.get("lc-a", Health()).failed.get("never-registered", 0) <= 2
+
+    steps = crash_at_every_step(prepare, World.scan, check)
+    assert "before terminate" in steps
+
+
+def test_an_adoption_that_crashes_anywhere_ends_in_one_row_a_machine(new_world: NewWorld) -> None:
+    def prepare() -> World:
+        world = new_world()
+        world.save_pool()
+        world.demand(pending=2)
+        lost = CloudUnavailableError("the connection was reset")
+        world.provider.fail(Method.LAUNCH, lost, after_acting=True)
+        world.tick()
+        world.clock.advance(minutes=2)
+        return world
+
+    def check(world: World) -> None:
+        assert len(world.cloud.machines) == 2
+        assert world.states() == {"requested": 2}
+        assert set(world.bus.names()) == {WORKER_REQUESTED, POOL_ERROR}
+
+    crash_at_every_step(prepare, World.scan, check)
+
+
+def test_the_delete_of_a_removed_worker_may_crash_anywhere(new_world: NewWorld) -> None:
+    def prepare() -> World:
+        world = new_world()
+        world.save_pool()
+        world.demand(pending=1)
+        world.tick()
+        world.demand()
+        world.register_all()
+        world.clock.advance(minutes=2)
+        world.scan()
+        world.remove(world.cloud.alive()[0].key)
+        return world
+
+    def check(world: World) -> None:
+        world.run(minutes=2)
+        assert world.cloud.alive() == []
+        assert world.states() == {"stopped": 1}
+
+    steps = crash_at_every_step(prepare, World.deliver_all, check)
+    assert "before terminate" in steps
+
+
+def test_a_surplus_that_crashes_anywhere_is_told_in_the_end(new_world: NewWorld) -> None:
+    def prepare() -> World:
+        world = new_world()
+        world.save_pool()
+        world.demand(pending=2)
+        world.tick()
+        world.register_all()
+        world.demand(claimed=1)
+        world.clock.advance(seconds=30)
+        return world
+
+    def check(world: World) -> None:
+        told = [row.surplus.terminate for row in world.rows() if row.surplus]
+        assert told.count(True) == 1
+
+    crash_at_every_step(prepare, World.tick, check)

@@ -33,8 +33,10 @@ from worker_manager.queues import Message
 from worker_manager.reconcile.advance import delete_machines, resume
 from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.deps import Deps, Stores
+from worker_manager.reconcile.expire import Keeper
 from worker_manager.reconcile.listing import scan_tick
 from worker_manager.reconcile.provision import Report, provision
+from worker_manager.reconcile.publish import publish
 from worker_manager.reconcile.scan import scan
 from worker_manager.reconcile.ticks import Tick, provision_tick
 from worker_manager.store.health import HealthStore
@@ -45,7 +47,7 @@ from worker_manager.store.pools import PoolChange, PoolStore
 from worker_manager.store.workers import WorkerStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from random import Random
 
     from worker_manager.core.model import PoolError
@@ -64,13 +66,15 @@ class World:
         self.clock = Clock(NOW)
         self.timing = Timing()
         self.fuse = Fuse()
+        self.tables = tables
         self.queue = FakeQueue()
         self.bus = MemoryBus(self.fuse)
         self.mail: list[Delivery] = []
         self.reports: list[Report] = []
         self.blobs = MemoryBlobs()
         client: Any = tables.connection._client
-        client.meta.events.register("before-call.dynamodb", self.fuse.request)
+        client.meta.events.unregister("before-call.dynamodb", unique_id="fuse")
+        client.meta.events.register("before-call.dynamodb", self.fuse.request, unique_id="fuse")
         self.stores = Stores(
             pools=PoolStore(tables),
             workers=WorkerStore(tables, kept=self.timing.worker_kept),
@@ -88,6 +92,14 @@ class World:
         self.clouds = {name: FakeCloud(clock=self.clock) for name in provider_ids}
         self.providers = {name: self._provider(name) for name in provider_ids}
         self.all_deps = {name: self._deps(name) for name in provider_ids}
+        self.keeper = Keeper(
+            stores=self.stores,
+            outbox=self.outbox,
+            clock=self.clock,
+            timing=self.timing,
+            providers=tuple(provider_ids),
+            static=frozenset(),
+        )
         self.deps = self.all_deps[provider_ids[0]]
         self.cloud = self.clouds[provider_ids[0]]
         self.provider = self.providers[provider_ids[0]]
@@ -165,15 +177,27 @@ class World:
 
     def tick(self) -> None:
         """One provision tick of every provider, and whatever follows at once."""
+        self.send_ticks()
+        self.deliver_all()
+
+    def send_ticks(self) -> None:
         for deps in self.all_deps.values():
             provision_tick(Tick(self.clock.now, 0, self.timing.tick), deps)
-        self.deliver_all()
 
     def scan(self) -> None:
         """One scan of every provider, and whatever follows at once."""
+        self.send_scans()
+        self.deliver_all()
+
+    def send_scans(self) -> None:
         for deps in self.all_deps.values():
             scan_tick(Tick(self.clock.now, 0, self.timing.scan), deps)
-        self.deliver_all()
+
+    def lose(self, queue: str) -> int:
+        """Lose the messages of one queue; how many there were."""
+        lost = [delivery for delivery in self.mail if delivery.queue == queue]
+        self.mail[:] = [delivery for delivery in self.mail if delivery.queue != queue]
+        return len(lost)
 
     def run(self, **amount: float) -> None:
         """Let time pass: a provision tick each 30 seconds, a scan each minute."""
@@ -184,13 +208,22 @@ class World:
             if number % 2 == 0:
                 self.scan()
 
+    def publish(self) -> None:
+        """What no scan reaches is sent again, on a schedule of its own."""
+        publish(self.keeper)
+
     def settle(self, rounds: int = 20) -> None:
-        """Ticks and scans until nothing is open or unsent any more."""
-        for _ in range(rounds):
+        """Let time pass until nothing is open or unsent any more."""
+        self.run_until(self.is_quiet, minutes=rounds)
+
+    def run_until(self, reached: Callable[[], bool], *, minutes: int = 20) -> None:
+        """Let time pass, a minute at a time, until something holds; at least one."""
+        for _ in range(minutes):
             self.run(minutes=1)
-            if self.is_quiet():
+            self.publish()
+            if reached():
                 return
-        raise AssertionError(f"still open: {self.open_plans()}, mail {self.mail}")
+        raise AssertionError(f"not reached; open: {self.open_plans()}, mail: {self.mail}")
 
     def deliver_all(self, chance: Random | None = None, *, copies: int = 1) -> None:
         """Deliver what is due, in order or shuffled, each message so many times."""
@@ -310,6 +343,21 @@ class World:
         with self.aside():
             _, control = self.stores.pools.get_with_control(pool_id)
             return self.stores.plans.open_plans(control)
+
+    def plans(self, pool_id: str = POOL_ID) -> list[str]:
+        """Ticks of all plans that are stored."""
+        model = self.tables.pools
+        with self.aside():
+            items = model.query(pool_id, model.sk.startswith("plan#"), consistent_read=True)
+            return [item.sk.removeprefix("plan#") for item in items]
+
+    def told_to_terminate(self, pool_id: str = POOL_ID) -> dict[str, str]:
+        """Reasons of the workers that would be told to terminate now, by their id."""
+        return {
+            row.key.worker_id: row.surplus.reason
+            for row in self.rows(pool_id)
+            if row.surplus is not None and row.surplus.terminate
+        }
 
     def pool_errors(self, pool_id: str = POOL_ID) -> list[PoolError]:
         with self.aside():

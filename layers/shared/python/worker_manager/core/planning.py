@@ -109,7 +109,7 @@ def decide(facts: Facts, chance: Chance) -> Decision:
     if choices:
         numbers["weights"] = {
             offer.head.launch_config_id: round(offer.weight, 4)
-            for offer in _offers(facts, counted, open_heads)
+            for offer in _offers(facts, counted, estimated, open_heads)
         }
         reasons.insert(0, _why(facts.demand, counted, limits))
     return Decision(choices, estimated, tuple(reasons), numbers)
@@ -159,9 +159,16 @@ def _usable(facts: Facts) -> tuple[list[LaunchConfigHead], list[str]]:
     return usable, sorted(reasons)
 
 
-def _offers(facts: Facts, counted: Tally, heads: Iterable[LaunchConfigHead]) -> list[Any]:
+def _offers(
+    facts: Facts, counted: Tally, estimated: Estimate, heads: Iterable[LaunchConfigHead]
+) -> list[Any]:
+    """What each launch config can take; ghosts that the pool is forgiven leave room here too."""
+    forgiven = counted.pool.total - estimated.costing
     return candidates(
-        heads, counted.by_launch_config, facts.health, maximum=facts.pool.max_capacity
+        heads,
+        counted.by_launch_config,
+        facts.health,
+        maximum=facts.pool.max_capacity + forgiven,
     )
 
 
@@ -173,7 +180,7 @@ def _choose(
     chance: Chance,
 ) -> list[Choice]:
     maximum = facts.pool.max_capacity
-    offers = _offers(facts, counted, heads)
+    offers = _offers(facts, counted, estimated, heads)
     choices = select(offers, estimated.to_spawn, chance, headroom=maximum - estimated.costing)
     able = launchable(facts.pool.heads)
     smallest = min((head.capacity_per_instance for head in able), default=0)

@@ -81,13 +81,15 @@ def carry_out(
         launch = partial(_launch, marked, bodies=bodies, lifecycle=lifecycle, deps=deps)
         sent = [order for order in marked.orders if order.order_id in names]
         outcomes = side_by_side(launch, sent, parallel=deps.parallel)
+        _report_failures(marked, outcomes, deps)
         after = deps.stores.plans.mark(
             marked, orders=_replaced(marked, [outcome.order for outcome in outcomes])
         )
         if after is None:
             return None
         plan = after
-        _tell(plan, outcomes, deps)
+        _count(plan, outcomes, deps)
+        _come_back(plan, outcomes, deps)
     return plan
 
 
@@ -123,8 +125,8 @@ def settled(order: Order, launched: int, error: CloudError | None = None) -> Ord
     return replace(order, state=OrderState.SETTLED, launched=launched, error=told, not_before=None)
 
 
-def count_outcome(plan: Plan, order: Order, kind: str, deps: Deps) -> None:
-    """Add a settled order to its launch config's health."""
+def count_outcome(plan: Plan, order: Order, kind: str | None, deps: Deps) -> None:
+    """Add a settled order to its launch config's health; no ``kind``, no blame."""
     deps.stores.health.add(
         plan.pool_id,
         order.launch_config_id,
@@ -182,30 +184,44 @@ def _launch(
     return Outcome(after, launched.machines, launched.error)
 
 
-def _tell(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
-    """Record what went wrong, count what is settled, and come back for what must wait."""
+def _report_failures(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
+    """Record what went wrong before the orders are settled, so that no crash can hide it.
+
+    Throttling is our own haste, and no error of the pool.
+    """
     for outcome in outcomes:
-        order, error = outcome.order, outcome.error
-        match error:
-            case ThrottledError():
-                _wait(plan, order, deps)
-            case CloudUnavailableError():
-                _report(plan, order, error, deps)
-            case CloudError():
-                _report(plan, order, error, deps)
-        if order.state is OrderState.SETTLED:
-            count_outcome(plan, order, error.kind if error else "other", deps)
+        if outcome.error is not None and not isinstance(outcome.error, ThrottledError):
+            _report(plan, outcome.order, outcome.error, deps)
 
 
-def _wait(plan: Plan, order: Order, deps: Deps) -> None:
-    """Nobody orders there before then, and the pool is looked at again right after."""
-    if order.not_before is None:
+def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
+    """Add what is settled to the health of its launch config."""
+    for outcome in outcomes:
+        if outcome.order.state is OrderState.SETTLED:
+            kind = outcome.error.kind if outcome.error else "other"
+            count_outcome(plan, outcome.order, kind, deps)
+
+
+def _come_back(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
+    """Nobody orders there before the cloud's time, and the pool is looked at again right after."""
+    waits = {
+        outcome.order.location: outcome.order.not_before
+        for outcome in sorted(outcomes, key=_wait_of)
+        if outcome.order.not_before is not None
+    }
+    for location, moment in waits.items():
+        deps.stores.places.postpone(plan.provider_id, location, moment)
+    if not waits:
         return
-    deps.stores.places.postpone(plan.provider_id, order.location, order.not_before)
-    delay = max(1, round((order.not_before - deps.clock()).total_seconds()) + 1)
-    tick = f"resume#{plan.tick}#{int(order.not_before.timestamp())}"
-    message = Resume(plan.pool_id, tick).to_json()
-    deps.senders["advance"].send([Message(message, delay=delay)])
+    latest = max(waits.values())
+    delay = max(1, round((latest - deps.clock()).total_seconds()) + 1)
+    tick = f"resume#{plan.tick}#{int(latest.timestamp())}"
+    deps.senders["advance"].send([Message(Resume(plan.pool_id, tick).to_json(), delay=delay)])
+
+
+def _wait_of(outcome: Outcome) -> float:
+    moment = outcome.order.not_before
+    return moment.timestamp() if moment else 0.0
 
 
 def _report(plan: Plan, order: Order, error: CloudError, deps: Deps) -> None:

@@ -1,7 +1,8 @@
 """The scan's tick: each location listed once, to its end, and every pool told of its part.
 
 A list that fails concludes nothing and shows as stale.  A complete one that lost too many machines
-at once is held until three in a row agree.  Pools get a message also when none of their machines
+at once is held until three in a row agree, and so are strays where there are too many of them.
+Pools get a message also when none of their machines
 was seen: a pool whose machines all vanished must hear of it.
 """
 
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.core.errors import CloudError, ThrottledError
 from worker_manager.core.messages import ScanPool
 from worker_manager.core.model import Location, MachineStatus, Sighting
-from worker_manager.core.sightings import too_many_strays
+from worker_manager.core.sightings import CONSISTENT_LISTS, too_many_strays
 from worker_manager.queues import Message
 from worker_manager.reconcile.moves import leave_pools
 from worker_manager.reconcile.side_by_side import side_by_side
@@ -45,6 +46,11 @@ class Listing:
         """Machines that are not being deleted."""
         return sum(s.status is not MachineStatus.STOPPING for s in self.sightings)
 
+    @property
+    def has_many_strays(self) -> bool:
+        """Whether the scans of the list before this one found too many strays to believe."""
+        return too_many_strays(self.place.strays, self.machines)
+
 
 def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
     """List every location of the provider, and send each pool what was seen of it."""
@@ -54,7 +60,7 @@ def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
     members, known = deps.stores.places.of_provider(deps.provider_id)
     locations = sorted({location for member in members for location in member.places})
     places = [known.get(location, Place(location)) for location in locations]
-    due = [p for p in places if p.not_before is None or p.not_before <= deps.clock()]
+    due = [place for place in places if _may_list(place, deps.clock())]
     told = side_by_side(
         lambda place: _list_and_tell(place, members, tick, deps), due, parallel=deps.parallel
     )
@@ -70,6 +76,11 @@ def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
     }
     logger.info("scan tick", **report)
     return {**report, "stale": False}
+
+
+def _may_list(place: Place, now: datetime) -> bool:
+    """Whether the cloud lets us list; a wait that launches were asked for delays no list."""
+    return place.stale_since is None or place.not_before is None or place.not_before <= now
 
 
 def _list_and_tell(
@@ -106,7 +117,11 @@ def _believe(listing: Listing, deps: Deps) -> bool:
     accepted, baseline = place.baseline.accept(listing.machines)
     if accepted:
         deps.stores.places.believed(
-            deps.provider_id, place, began=listing.began, machines=baseline.machines
+            deps.provider_id,
+            place,
+            began=listing.began,
+            machines=baseline.machines,
+            strays_held=place.strays_held + 1 if listing.has_many_strays else 0,
         )
         return True
     if place.baseline.held == 0:
@@ -133,9 +148,13 @@ def _send(listing: Listing, members: Sequence[Membership], tick: Tick, deps: Dep
     }
     for sighting in listing.sightings:
         by_pool.setdefault(sighting.key.pool_id, []).append(sighting)
-    many = too_many_strays(place.strays, listing.machines)
-    if many:
-        logger.error("too many strays, none is terminated", location=place.location)
+    held = listing.has_many_strays and place.strays_held + 1 < CONSISTENT_LISTS
+    if held and place.strays_held == 0:
+        logger.error(
+            "too many strays at once, waiting for lists that agree",
+            location=place.location,
+            strays=place.strays,
+        )
     deps.senders["scan"].send(
         _message(
             ScanPool(
@@ -144,7 +163,7 @@ def _send(listing: Listing, members: Sequence[Membership], tick: Tick, deps: Dep
                 tick=tick.name,
                 listed_at=listing.began,
                 sightings=tuple(sightings),
-                strays_reported=place.strays > 0 and not many,
+                strays_reported=place.strays > 0 and not held,
             ),
             deps,
         )
