@@ -13,6 +13,7 @@ from tests.factories import NOW, REGION, a_worker
 from worker_manager.api import workers
 from worker_manager.core.model import State, Surplus, Worker, WorkerKey
 from worker_manager.queues import NotSentError
+from worker_manager.store.places import Place
 
 if TYPE_CHECKING:
     from tests.api.world import Api, Clock
@@ -52,7 +53,7 @@ class TestReading:
     def test_it_was_checked_when_its_region_was_last_listed(self, api: Api) -> None:
         put(api, a_worker())
         began = NOW - timedelta(minutes=1)
-        api.deps.places.believed("aws", REGION, began=began, machines=1)
+        api.deps.places.believed("aws", Place(REGION), began=began, machines=1)
         shown = api.ok("GET", PATH)
         assert shown["lastChecked"] == "2026-01-02T03:03:05.000Z"
         assert shown["expires"] == "2026-01-10T03:03:05.000Z"
@@ -60,7 +61,7 @@ class TestReading:
     def test_a_list_from_before_it_existed_did_not_check_it(self, api: Api) -> None:
         put(api, a_worker())
         began = NOW - timedelta(hours=2)
-        api.deps.places.believed("aws", REGION, began=began, machines=1)
+        api.deps.places.believed("aws", Place(REGION), began=began, machines=1)
         assert api.ok("GET", PATH)["lastChecked"] == "2026-01-02T02:04:05.000Z"
 
     def test_without_a_launch_config_the_field_is_absent(self, api: Api) -> None:

@@ -1,6 +1,6 @@
 """Building the API's functions, once per container, from their settings.
 
-Where to read next: ``wiring`` (what every function shares), ``api.app``.
+Where to read next: ``wiring`` (what every function shares), ``wiring_queue``, ``api.app``.
 """
 
 from __future__ import annotations
@@ -10,16 +10,12 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from worker_manager import settings as settings_module
-from worker_manager.api import queue as queue_routes
 from worker_manager.api import routes
 from worker_manager.api.app import App
-from worker_manager.api.deps import ApiDeps, QueueDeps
+from worker_manager.api.deps import ApiDeps
 from worker_manager.core.ids import derived_slugid
 from worker_manager.identity.aws import bundled_keys, load_keys
-from worker_manager.queue.embedded import EmbeddedQueue
 from worker_manager.queues import SqsSender
-from worker_manager.store.queue_table import QueueTable
-from worker_manager.store.tables import connect
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.clients import Clients
 from worker_manager.wiring import Base, now
@@ -85,17 +81,6 @@ class Api(Base):
             started=now(),
         )
 
-    def queue_deps(self) -> QueueDeps:
-        """For the embedded queue's API."""
-        name = self.settings.required(settings_module.TABLE_VARIABLES["queue"])
-        table = QueueTable.bind(name, connect(self.session, self.settings.region))
-        return QueueDeps(
-            queue=EmbeddedQueue(table, now, self.clients.issuer),
-            authenticator=self.authenticator,
-            root_url=self.settings.root_url,
-            clock=now,
-        )
-
 
 @cache
 def pools_api() -> App[ApiDeps]:
@@ -107,9 +92,3 @@ def pools_api() -> App[ApiDeps]:
 def workers_api() -> App[ApiDeps]:
     """For machines."""
     return App(routes.WORKERS, Api(settings_module.load()).deps())
-
-
-@cache
-def queue_api() -> App[QueueDeps]:
-    """For whoever has or wants work."""
-    return App(queue_routes.ROUTES, Api(settings_module.load()).queue_deps())

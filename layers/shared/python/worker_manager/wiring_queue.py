@@ -1,0 +1,34 @@
+"""Building the function of the embedded queue, apart, as no other loads what it needs.
+
+Where to read next: ``wiring_api`` (its twin), ``api.queue``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from worker_manager import settings as settings_module
+from worker_manager.api.app import App
+from worker_manager.api.deps import QueueDeps
+from worker_manager.api.queue import ROUTES
+from worker_manager.queue.embedded import EmbeddedQueue
+from worker_manager.store.queue_table import QueueTable
+from worker_manager.store.tables import connect
+from worker_manager.wiring import now
+from worker_manager.wiring_api import Api
+
+
+@cache
+def queue_api() -> App[QueueDeps]:
+    """For whoever has work, or wants some."""
+    settings = settings_module.load()
+    api = Api(settings)
+    name = settings.required(settings_module.TABLE_VARIABLES["queue"])
+    table = QueueTable.bind(name, connect(api.session, settings.region))
+    deps = QueueDeps(
+        queue=EmbeddedQueue(table, now, api.clients.issuer),
+        authenticator=api.authenticator,
+        root_url=settings.root_url,
+        clock=now,
+    )
+    return App(ROUTES, deps)
