@@ -88,7 +88,7 @@ def test_the_minimum_is_the_reason_where_the_tasks_alone_ask_for_less() -> None:
 
 
 def test_the_maximum_is_named_where_it_holds_capacity_back() -> None:
-    assert decide(seen(pending=30), Random(1)).reasons == (HELD_BACK, WAITING)
+    assert decide(seen(pending=30), Random(1)).reasons == (WAITING, HELD_BACK)
 
 
 def test_a_full_pool_says_why_nothing_is_ordered() -> None:
@@ -139,7 +139,7 @@ def test_a_location_that_asked_to_wait_gets_no_orders_until_then() -> None:
     decision = decide(observed, Random(1))
 
     assert {choice.head.location for choice in decision.choices} == {WEST}
-    assert decision.reasons == ("us-east-1 asked to wait", WAITING)
+    assert decision.reasons == (WAITING, "us-east-1 asked to wait")
     over = decide(replace(observed, not_before={EAST: NOW}), Random(1))
     assert {choice.head.location for choice in over.choices} == {EAST, WEST}
 
@@ -229,6 +229,16 @@ def test_a_changed_limit_of_a_launch_config_is_obeyed_at_the_next_tick(
     heads = [a_head(manager={"maxCapacity": limit})]
 
     assert machines(seen(*running, heads=heads, pending=7, claimed=2, maximum=20)) == expected
+
+
+def test_a_forgiven_ghost_leaves_room_in_its_launch_config_too() -> None:
+    """Reports S4 and B06 (#8161): the pool had room again, its only launch config had none."""
+    since = NOW - STOPPING_LIMIT - MINUTE
+    ghosts = [a_worker(f"i-{n}", state=State.STOPPING, stopping_since=since) for n in range(20)]
+
+    assert machines(seen(*ghosts, pending=9, maximum=20)) == 2
+    limited = [a_head(manager={"maxCapacity": 20})]
+    assert machines(seen(*ghosts, heads=limited, pending=9, maximum=20)) == 0
 
 
 def test_one_launch_never_exceeds_what_is_left_of_the_pool() -> None:
