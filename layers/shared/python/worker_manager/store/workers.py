@@ -91,27 +91,26 @@ class WorkerStore:
         Only what differs is written; the version moves on by one.
         """
         after = replace(before, **changes, version=before.version + 1)
-        if self._write(before, after):
+        if self._update(before, self._differences(before, after)):
             return after
         return None
 
     def sent(self, workers: Sequence[Worker]) -> None:
         """Forget the unsent events of these; a row that moved on since keeps its own."""
-        told = [worker for worker in workers if worker.unsent]
 
         def add(transaction: TransactWrite, worker: Worker) -> None:
             transaction.update(
                 self._model(worker.key.pool_id, _sk(worker.key)),
-                self._differences(worker, _without_events(worker)),
+                self._forget_events(worker),
                 condition=self._model.version == worker.version,
                 add_version_condition=False,
             )
 
         commit_many(
             self._connection,
-            told,
+            [worker for worker in workers if worker.unsent],
             add,
-            alone=lambda worker: self._write(worker, _without_events(worker)),
+            alone=lambda worker: self._update(worker, self._forget_events(worker)),
         )
 
     def live(self, pool_id: str, location: Location | None = None) -> Iterator[Worker]:
@@ -164,14 +163,14 @@ class WorkerStore:
             if item.ttl is None or item.ttl > now.timestamp():
                 yield State(item.state), int(item.capacity)
 
-    def _write(self, before: Worker, after: Worker) -> bool:
-        actions = self._differences(before, after)
+    def _update(self, before: Worker, actions: Sequence[Action]) -> bool:
+        """Do ``actions`` on the row if it is as it was in ``before``; whether it was."""
         if not actions:
             return True
         item = self._model(before.key.pool_id, _sk(before.key))
         try:
             item.update(
-                actions,
+                list(actions),
                 condition=self._model.version == before.version,
                 add_version_condition=False,
             )
@@ -180,6 +179,13 @@ class WorkerStore:
                 return False
             raise
         return True
+
+    def _forget_events(self, worker: Worker) -> list[Action]:
+        """A stopped worker leaves the index together with its last event."""
+        actions: list[Action] = [self._model.unsent.remove()]
+        if worker.state is State.STOPPED:
+            actions.append(self._model.live.remove())
+        return actions
 
     def _differences(self, before: Worker, after: Worker) -> list[Action]:
         """What turns the item of ``before`` into that of ``after``."""
@@ -222,10 +228,6 @@ class WorkerStore:
         return int((worker.modified + self._kept).timestamp())
 
 
-def _without_events(worker: Worker) -> Worker:
-    return replace(worker, unsent=())
-
-
 def _sk(key: WorkerKey) -> str:
     return f"{key.group}#{key.worker_id}"
 
@@ -234,8 +236,9 @@ def to_worker(item: WorkerItem) -> Worker:
     """A worker from its item, whole or projected; what is missing has its default."""
     group, _, worker_id = item.sk.partition("#")
     location = item.location or (item.live or "").partition("#")[0]
+    stored = item.attribute_values
     given: dict[str, Any] = {
-        name: value for name in _PLAIN if (value := getattr(item, name)) is not None
+        name: value for name in _PLAIN if (value := stored.get(name)) is not None
     }
     for name in ("capacity", "version"):
         given[name] = int(given[name])

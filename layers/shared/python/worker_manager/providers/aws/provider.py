@@ -23,6 +23,7 @@ from worker_manager.providers.aws.launch import (
     run_instances_request,
 )
 from worker_manager.providers.aws.listing import list_deployment, read_sightings
+from worker_manager.providers.aws.times import read_times_fast
 from worker_manager.providers.protocol import Terminated
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class AwsProvider:
         self.provider_id = provider_id
         self._deployment = deployment
         self._session = session
+        read_times_fast(session)
         self._config = Config(
             retries={"total_max_attempts": 1},
             connect_timeout=CONNECT_TIMEOUT.total_seconds(),
