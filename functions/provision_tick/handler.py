@@ -11,5 +11,5 @@ from worker_manager.reconcile.ticks import provision_tick, ticks_in
 def handle(event: dict[str, Any], _context: object) -> list[dict[str, Any]]:
     """Take a schedule's event, or the records of the queue ``ticks``."""
     deps = wiring.loop()
-    ticks = ticks_in(event, deps.timing.tick, deps.senders["ticks"])
+    ticks = ticks_in(event, deps.timing.tick, deps)
     return [provision_tick(tick, deps) for tick in ticks]

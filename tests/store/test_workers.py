@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 HOUR = timedelta(hours=1)
 KEPT = timedelta(days=8)
 UNPROJECTED: dict[str, Any] = {
-    "expires": None,
     "boot_time": None,
     "identity": {},
     "secret_hash": None,

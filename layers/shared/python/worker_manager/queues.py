@@ -35,7 +35,7 @@ class Sender(Protocol):
     """One queue to send to."""
 
     def send(self, messages: Iterable[Message]) -> None:
-        """Send all; raises ``NotSentError`` if any was refused."""
+        """Send all; raises ``NotSentError`` in the end if any was refused."""
         ...
 
 
@@ -48,12 +48,14 @@ class SqsSender:
         self._url = url
 
     def send(self, messages: Iterable[Message]) -> None:
-        """Send in batches that keep SQS's limits."""
+        """Send in batches that keep SQS's limits; a refused message keeps back no other one."""
+        refused: list[str] = []
         for batch in _batches(messages):
             entries = [_entry(number, message) for number, message in enumerate(batch)]
             answer = self._client.send_message_batch(QueueUrl=self._url, Entries=entries)
-            if failed := answer.get("Failed"):
-                raise NotSentError(f"{len(failed)} messages refused: {failed[0]['Code']}")
+            refused += [failure["Code"] for failure in answer.get("Failed", ())]
+        if refused:
+            raise NotSentError(f"{len(refused)} messages refused: {refused[0]}")
 
 
 def _entry(number: int, message: Message) -> dict[str, Any]:

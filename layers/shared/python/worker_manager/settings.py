@@ -11,6 +11,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from datetime import timedelta
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -100,14 +101,7 @@ class Settings:
     @property
     def providers(self) -> dict[str, ProviderSettings]:
         """All providers of this deployment, by id."""
-        return {
-            name: ProviderSettings(
-                provider_id=name,
-                provider_type=given["providerType"],
-                options={key: value for key, value in given.items() if key != "providerType"},
-            )
-            for name, given in self._json("WM_PROVIDERS").items()
-        }
+        return {name: _provider(name, given) for name, given in self._json("WM_PROVIDERS").items()}
 
     @property
     def provider(self) -> ProviderSettings:
@@ -139,22 +133,32 @@ class Settings:
 
         ``WM_TIMING`` is a JSON object of ``Timing`` fields in seconds.
         """
-        given = {name: timedelta(seconds=value) for name, value in self._json("WM_TIMING").items()}
+        given = {name: _duration(name, value) for name, value in self._json("WM_TIMING").items()}
         if "WM_TICK_SECONDS" in self.environment:
             given.setdefault("tick", self.tick)
             given.setdefault("scan", self.tick)
         if "WM_LIST_LAG_SECONDS" in self.environment:
-            lag = timedelta(seconds=float(self.required("WM_LIST_LAG_SECONDS")))
-            given.setdefault("list_lag", lag)
+            given.setdefault("list_lag", timedelta(seconds=self._number("WM_LIST_LAG_SECONDS")))
         return Timing(**given)
 
     @property
     def tick(self) -> timedelta:
         """Between two ticks: 5 to 60 seconds, dividing the minute."""
-        seconds = int(self.required("WM_TICK_SECONDS"))
+        seconds = self._number("WM_TICK_SECONDS")
         if not 5 <= seconds <= 60 or 60 % seconds:
             raise MissingSettingError("WM_TICK_SECONDS must divide 60 and be 5 to 60")
         return timedelta(seconds=seconds)
+
+    def _number(self, name: str) -> float:
+        """A number that is not negative."""
+        text = self.required(name)
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1
+        if not 0 <= value < inf:
+            raise MissingSettingError(f"environment variable {name} is no number: {text!r}")
+        return value
 
     def _json(self, name: str) -> dict[str, Any]:
         text = self.environment.get(name) or "{}"
@@ -165,6 +169,25 @@ class Settings:
         if not isinstance(value, dict):
             raise MissingSettingError(f"environment variable {name} is not a JSON object")
         return value
+
+
+def _provider(name: str, given: Any) -> ProviderSettings:
+    if not isinstance(given, dict) or not isinstance(given.get("providerType"), str):
+        raise MissingSettingError(f"WM_PROVIDERS: provider {name!r} has no providerType")
+    options = {key: value for key, value in given.items() if key != "providerType"}
+    return ProviderSettings(name, given["providerType"], options)
+
+
+def _duration(name: str, seconds: Any) -> timedelta:
+    """A value of ``WM_TIMING``; ticks, which begin with the minute, must divide it."""
+    if name not in Timing.__dataclass_fields__:
+        raise MissingSettingError(f"WM_TIMING has an unknown field {name!r}")
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= seconds < inf:
+        raise MissingSettingError(f"WM_TIMING: {name} is no number of seconds: {seconds!r}")
+    if name in ("tick", "scan") and (not 0 < seconds <= 60 or 60 % seconds):
+        raise MissingSettingError(f"WM_TIMING: {name} must divide 60 seconds, not {seconds!r}")
+    return timedelta(seconds=seconds)
 
 
 def load() -> Settings:

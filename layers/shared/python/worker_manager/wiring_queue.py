@@ -14,8 +14,8 @@ from worker_manager.api.queue import ROUTES
 from worker_manager.queue.embedded import EmbeddedQueue
 from worker_manager.store.queue_table import QueueTable
 from worker_manager.store.tables import connect
-from worker_manager.wiring import now
 from worker_manager.wiring_api import Api
+from worker_manager.wiring_base import now
 
 
 @cache

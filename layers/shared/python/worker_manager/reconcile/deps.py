@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
+from worker_manager.store.stores import Stores
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -14,12 +16,9 @@ if TYPE_CHECKING:
     from worker_manager.outbox import Outbox
     from worker_manager.providers.protocol import CloudProvider
     from worker_manager.queues import Sender
-    from worker_manager.store.health import HealthStore
-    from worker_manager.store.places import PlaceStore
-    from worker_manager.store.plans import PlanStore
-    from worker_manager.store.pools import PoolStore
-    from worker_manager.store.workers import WorkerStore
     from worker_manager.taskcluster.queue import QueueClient
+
+__all__ = ["Blobs", "Deps", "Stores"]
 
 
 class Blobs(Protocol):
@@ -32,17 +31,6 @@ class Blobs(Protocol):
     def get(self, key: str) -> str | None:
         """The text under ``key``; ``None`` if it has vanished."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """The tables."""
-
-    pools: PoolStore
-    workers: WorkerStore
-    plans: PlanStore
-    places: PlaceStore
-    health: HealthStore
 
 
 @dataclass(frozen=True, slots=True)

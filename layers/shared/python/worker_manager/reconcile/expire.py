@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from worker_manager.core.timing import Timing
     from worker_manager.outbox import Outbox
-    from worker_manager.reconcile.deps import Stores
     from worker_manager.store.places import Membership
+    from worker_manager.store.stores import Stores
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,13 +47,23 @@ class Tick:
         return self.scheduled + self.slot * self.interval
 
 
-def from_schedule(event: Json, interval: timedelta, ticks: Sender) -> Tick:
-    """The first slot of a minute; the others are sent to ``ticks``, each with its delay."""
+def from_schedule(
+    event: Json, interval: timedelta, ticks: Sender, *, late: timedelta = timedelta(0)
+) -> Tick:
+    """The first slot of a minute; the others are sent to ``ticks``, each with its delay.
+
+    ``late`` is how long after its time the schedule fired; it takes nothing from later slots, and
+    those that it has made stale are left out.
+    """
     scheduled = from_wire(event["time"])
-    slots = range(1, int(MINUTE / interval))
+    slots = [Tick(scheduled, slot, interval) for slot in range(1, int(MINUTE / interval))]
     ticks.send(
-        Message({"time": event["time"], "slot": slot}, delay=int((slot * interval).total_seconds()))
-        for slot in slots
+        Message(
+            {"time": event["time"], "slot": tick.slot},
+            delay=max(0, int((tick.due - scheduled - late).total_seconds())),
+        )
+        for tick in slots
+        if not is_stale(tick.due, scheduled + late, interval)
     )
     return Tick(scheduled, 0, interval)
 
@@ -63,12 +73,13 @@ def from_message(body: Json, interval: timedelta) -> Tick:
     return Tick(from_wire(body["time"]), int(body["slot"]), interval)
 
 
-def ticks_in(event: Json, interval: timedelta, ticks: Sender) -> list[Tick]:
+def ticks_in(event: Json, interval: timedelta, deps: Deps) -> list[Tick]:
     """The ticks that a function's event asks for: a schedule's, or those of a queue's records."""
     if "Records" in event:
         bodies = [json.loads(record["body"]) for record in event["Records"]]
         return [from_message(body, interval) for body in bodies]
-    return [from_schedule(event, interval, ticks)]
+    late = max(timedelta(0), deps.clock() - from_wire(event["time"]))
+    return [from_schedule(event, interval, deps.senders["ticks"], late=late)]
 
 
 def is_stale(due: datetime | None, now: datetime, interval: timedelta) -> bool:

@@ -38,6 +38,7 @@ LIVE_ATTRIBUTES = [
     "order_id",
     "created",
     "modified",
+    "expires",
     "deadline",
     "inactivity_seconds",
     "registered",

@@ -1,0 +1,120 @@
+"""What every function's wiring has in common: settings, one session, tables and stores.
+
+One botocore session serves PynamoDB and boto3.  A function is given only what its environment
+names; using what it was not given fails with the variable's name.
+Where to read next: ``wiring`` (the loops), ``wiring_api`` (what answers HTTP).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import botocore.session
+
+from worker_manager.bus import EventBridgeBus
+from worker_manager.core.moments import whole_milliseconds
+from worker_manager.outbox import Outbox
+from worker_manager.queues import SqsSender
+from worker_manager.secrets import read_secret
+from worker_manager.settings import MissingSettingError, Settings
+from worker_manager.store.health import HealthStore
+from worker_manager.store.places import PlaceStore
+from worker_manager.store.plans import PlanStore
+from worker_manager.store.pool_errors import PoolErrorStore
+from worker_manager.store.pools import PoolStore
+from worker_manager.store.stores import Stores
+from worker_manager.store.tables import Tables
+from worker_manager.store.workers import WorkerStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from worker_manager.queues import Sender
+
+SENDERS = {
+    "ticks": "WM_QUEUE_TICKS",
+    "provision": "WM_QUEUE_PROVISION",
+    "scan": "WM_QUEUE_SCAN",
+    "advance": "WM_QUEUE_ADVANCE",
+}
+
+
+def now() -> datetime:
+    """The time, to the millisecond that tables and wire can carry."""
+    return whole_milliseconds(datetime.now(UTC))
+
+
+class NotGiven:
+    """Stands in for what a function was not given; any use of it names the variable."""
+
+    def __init__(self, variable: str) -> None:
+        self._variable = variable
+
+    def __getattr__(self, name: str) -> Any:
+        """Fail, whatever was asked."""
+        raise MissingSettingError(f"this function was not given {self._variable}")
+
+
+class Base:
+    """Session, tables and stores of one function."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.session = botocore.session.Session()
+        self.boto = boto3.Session(botocore_session=self.session, region_name=settings.region)
+        self.timing = settings.timing
+
+    def client(self, service: str) -> Any:
+        """A boto3 client over the shared session."""
+        make: Any = self.boto.client
+        return make(service)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The tables, bound."""
+        return Tables.bind(self.settings.tables, self.session, self.settings.region)
+
+    @cached_property
+    def stores(self) -> Stores:
+        """The stores that every function may use."""
+        return Stores(
+            pools=PoolStore(self.tables),
+            workers=WorkerStore(self.tables, kept=self.timing.worker_kept),
+            plans=PlanStore(self.tables, kept=self.timing.plan_kept),
+            places=PlaceStore(self.tables),
+            health=HealthStore(self.tables),
+        )
+
+    @cached_property
+    def errors(self) -> PoolErrorStore:
+        """Errors of pools."""
+        return PoolErrorStore(self.tables, kept=self.timing.errors_kept)
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        """The way to the bus."""
+        return Outbox(
+            bus=EventBridgeBus(self.client("events"), self.settings.bus),
+            places=self.stores.places,
+            workers=self.stores.workers,
+            errors=self.errors,
+        )
+
+    def has(self, variable: str) -> bool:
+        """Whether the function was given this."""
+        return bool(self.settings.environment.get(variable))
+
+    def secret(self, variable: str) -> str:
+        """The text of the secret that ``variable`` names."""
+        return read_secret(self.client("secretsmanager"), self.settings.required(variable))
+
+    def senders(self) -> Mapping[str, Sender]:
+        """The queues that this function may send to."""
+        return {
+            name: SqsSender(self.client("sqs"), self.settings.required(variable))
+            for name, variable in SENDERS.items()
+            if self.has(variable)
+        }
