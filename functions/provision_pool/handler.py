@@ -10,6 +10,7 @@ from worker_manager import wiring
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.provision import provision
+from worker_manager.settings import MissingSettingError
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def handle(event: dict[str, Any], context: LambdaContext) -> None:
     """Take records of ``provision.fifo``.
 
     A pool that fails is logged and its message acknowledged: the next tick begins by finishing
-    what this one left, while a redelivery would only hold the pool's later ticks back.
+    what this one left, while a redelivery would only hold the pool's later ticks back.  A setting that is missing fails
+    the call: no tick repairs that.
     """
 
     def remaining() -> timedelta:
@@ -33,5 +35,7 @@ def handle(event: dict[str, Any], context: LambdaContext) -> None:
         try:
             message = ProvisionPool.from_json(json.loads(record["body"]))
             provision(message, wiring.loop(), Deadline(remaining))
+        except MissingSettingError:
+            raise
         except Exception:
             logger.exception("a pool failed, its next tick repairs", body=record["body"])

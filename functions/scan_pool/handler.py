@@ -7,6 +7,7 @@ from typing import Any
 
 from worker_manager import wiring
 from worker_manager.reconcile.scan import read, scan
+from worker_manager.settings import MissingSettingError
 from worker_manager.telemetry import logger
 
 
@@ -14,7 +15,8 @@ def handle(event: dict[str, Any], _context: object) -> None:
     """Take records of ``scan.fifo``.
 
     A pool that fails is logged and its message acknowledged: the next list says all that this one
-    said, while a redelivery would only hold it back.
+    said, while a redelivery would only hold it back.  A setting that is missing fails
+    the call: no tick repairs that.
     """
     for record in event["Records"]:
         try:
@@ -22,5 +24,7 @@ def handle(event: dict[str, Any], _context: object) -> None:
             message = read(json.loads(record["body"]), deps)
             if message is not None:
                 scan(message, deps)
+        except MissingSettingError:
+            raise
         except Exception:
             logger.exception("a scan failed, the next list repairs", body=record["body"][:500])

@@ -162,11 +162,11 @@ def test_an_archived_launch_config_keeps_its_body_and_may_return(store: PoolStor
     second = save(store, {"lc-b": BODY}, before=first)
     store.expire_body(POOL_ID, "lc-a", datetime.now(UTC) + HOUR)
     assert store.body(POOL_ID, "lc-a") == BODY
-    assert store.lasting_body_ids(POOL_ID) == ["lc-b"]
+    assert store.body_ends(POOL_ID) == {"lc-a": True, "lc-b": False}
 
     save(store, {"lc-a": BODY, "lc-b": BODY}, before=second)
 
-    assert sorted(store.lasting_body_ids(POOL_ID)) == ["lc-a", "lc-b"]
+    assert store.body_ends(POOL_ID) == {"lc-a": False, "lc-b": False}
 
 
 def test_an_expired_body_is_gone_though_its_item_lingers(store: PoolStore) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.errors import ConflictError, WorkerManagerError
+from worker_manager.core.errors import ConflictError
 from worker_manager.core.events import WORKER_STOPPED, worker_event
 from worker_manager.core.model import NULL_PROVIDER, Location, Pool, State, Worker
 from worker_manager.telemetry import logger
@@ -51,9 +51,11 @@ def expire(keeper: Keeper) -> dict[str, Any]:
         try:
             _expire_pool(pool_id, members, now, keeper)
             pools += 1
-        except (WorkerManagerError, KeyError, ValueError) as error:
+        except ConflictError:
+            logger.info("a pool changed while it was cleared", pool=pool_id)
+        except Exception:
             failed += 1
-            logger.exception("a pool could not be cleared", pool=pool_id, error=str(error))
+            logger.exception("a pool could not be cleared", pool=pool_id)
     logger.info("expired", pools=pools, failed=failed)
     return {"pools": pools, "failed": failed}
 
@@ -67,7 +69,8 @@ def _expire_pool(
     pool = keeper.stores.pools.get(pool_id)
     if pool is None:
         return
-    live = [w for w in keeper.stores.workers.live(pool_id) if w.state is not State.STOPPED]
+    rows = list(keeper.stores.workers.live(pool_id))
+    live = [worker for worker in rows if worker.state is not State.STOPPED]
     ended = _end_static(live, now, keeper)
     live = [worker for worker in live if worker.key not in ended]
     _end_launch_configs(pool, live, now, keeper)
@@ -77,17 +80,23 @@ def _expire_pool(
             used = {worker.location for worker in live}
             used |= {head.location for head in pool.heads if not member.previous}
             _leave_places(provider_id, member, used, now, keeper)
-    if pool.provider_id == NULL_PROVIDER and not live and _is_left(pool, keeper):
-        try:
-            keeper.stores.pools.remove(pool)
-            logger.info("removed a deleted pool", pool=pool_id)
-        except ConflictError:
-            return
+    pool = _leave_static(pool, rows, keeper)
+    if pool.provider_id == NULL_PROVIDER and not pool.previous_provider_ids and not rows:
+        keeper.stores.pools.remove(pool)
+        logger.info("removed a deleted pool", pool=pool_id)
 
 
-def _is_left(pool: Pool, keeper: Keeper) -> bool:
-    """Whether no provider with a cloud may still have machines of a deleted pool."""
-    return all(provider_id in keeper.static for provider_id in pool.previous_provider_ids)
+def _leave_static(pool: Pool, rows: Sequence[Worker], keeper: Keeper) -> Pool:
+    """Leave static providers before the current one, once they have neither workers nor events.
+
+    Providers with a cloud are left by their scans, which see the machines too (``moves``).
+    """
+    busy = {worker.provider_id for worker in rows}
+    for provider_id in pool.previous_provider_ids:
+        if provider_id in keeper.static and provider_id not in busy:
+            pool = keeper.stores.pools.drop_previous(pool, provider_id)
+            logger.info("left a pool", pool=pool.pool_id, provider=provider_id)
+    return pool
 
 
 def _end_static(live: Sequence[Worker], now: datetime, keeper: Keeper) -> set[Any]:
@@ -112,14 +121,19 @@ def _end_static(live: Sequence[Worker], now: datetime, keeper: Keeper) -> set[An
 
 
 def _end_launch_configs(pool: Pool, live: Sequence[Worker], now: datetime, keeper: Keeper) -> None:
-    """Archived launch configs go once no live worker refers to them."""
+    """Bodies of archived launch configs go once no live worker refers to them.
+
+    One in use that was given an end is kept after all: it was archived and came back, or its pool
+    was being changed while we looked.
+    """
     used = {worker.launch_config_id for worker in live}
     used |= {head.launch_config_id for head in pool.heads}
-    for name in keeper.stores.pools.lasting_body_ids(pool.pool_id):
-        if name not in used:
-            keeper.stores.pools.expire_body(
-                pool.pool_id, name, now + keeper.timing.launch_config_kept
-            )
+    end = now + keeper.timing.launch_config_kept
+    for name, ends in keeper.stores.pools.body_ends(pool.pool_id).items():
+        if name in used and ends:
+            keeper.stores.pools.keep_body(pool.pool_id, name)
+        elif name not in used and not ends:
+            keeper.stores.pools.expire_body(pool.pool_id, name, end)
 
 
 def _leave_places(

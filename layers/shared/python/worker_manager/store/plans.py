@@ -17,7 +17,7 @@ from pynamodb.exceptions import PutError, UpdateError
 from worker_manager.core.errors import ConflictError
 from worker_manager.core.model import Control, Location, Order, OrderState, Plan
 from worker_manager.core.moments import from_wire, to_wire
-from worker_manager.store.pools import CONTROL
+from worker_manager.store.pool_items import CONTROL
 from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:

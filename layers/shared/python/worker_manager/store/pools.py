@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pynamodb.exceptions import PutError
+from pynamodb.exceptions import PutError, UpdateError
 
 from worker_manager.core.definition import digest
 from worker_manager.core.errors import DuplicateError
@@ -22,22 +22,29 @@ from worker_manager.core.model import (
     Json,
     LaunchConfig,
     LaunchConfigHead,
-    Location,
     Pool,
 )
 from worker_manager.store.places import ALL, membership_item, outbox_item
+from worker_manager.store.pool_items import (
+    BODY,
+    CONTROL,
+    POOL,
+    pool_item,
+    to_control,
+    to_launch_config,
+    to_pool,
+)
 from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from pynamodb.expressions.condition import Condition
+    from pynamodb.expressions.update import Action
     from pynamodb.transactions import TransactWrite
 
     from worker_manager.store.tables import PoolItem, Tables
 
-POOL = "pool"
-CONTROL = "ctl"
-BODY = "body#"
 PARALLEL = 8
 
 
@@ -66,7 +73,7 @@ class PoolStore:
     def get(self, pool_id: str) -> Pool | None:
         """The definition, read consistently."""
         try:
-            return _to_pool(self._model.get(pool_id, POOL, consistent_read=True))
+            return to_pool(self._model.get(pool_id, POOL, consistent_read=True))
         except self._model.DoesNotExist:
             return None
 
@@ -76,7 +83,7 @@ class PoolStore:
         found = {item.sk: item for item in self._model.batch_get(keys, consistent_read=True)}
         control = found.get(CONTROL)
         return (
-            _to_pool(found[POOL]) if POOL in found else None,
+            to_pool(found[POOL]) if POOL in found else None,
             to_control(control) if control else Control(pool_id),
         )
 
@@ -102,7 +109,7 @@ class PoolStore:
             config.launch_config_id: config
             for item in items
             if item.ttl is None or item.ttl > now
-            for config in [_to_launch_config(item)]
+            for config in [to_launch_config(item)]
         }
 
     def body(self, pool_id: str, launch_config_id: str) -> Json | None:
@@ -134,32 +141,45 @@ class PoolStore:
         for item in model.query(ALL, condition, limit=limit, consistent_read=True):
             yield item.worker_pool_id
 
-    def lasting_body_ids(self, pool_id: str) -> list[str]:
-        """Ids of the launch configs whose bodies have no end yet, archived ones included."""
+    def body_ends(self, pool_id: str) -> dict[str, bool]:
+        """Launch config ids of all bodies, archived ones included, and whether each has an end."""
         items = self._model.query(
-            pool_id,
-            self._model.sk.startswith(BODY),
-            filter_condition=self._model.ttl.does_not_exist(),
-            attributes_to_get=["sk"],
+            pool_id, self._model.sk.startswith(BODY), attributes_to_get=["sk", "ttl"]
         )
-        return [item.sk.removeprefix(BODY) for item in items]
+        return {item.sk.removeprefix(BODY): item.ttl is not None for item in items}
+
+    def keep_body(self, pool_id: str, launch_config_id: str) -> None:
+        """Take a body's end away, if it is still there."""
+        self._update_body(
+            pool_id, launch_config_id, self._model.ttl.remove(), self._model.body.exists()
+        )
 
     def expire_body(self, pool_id: str, launch_config_id: str, at: datetime) -> None:
         """Let an archived launch config's body go at ``at``, unless that is settled already."""
-        item = self._model(pool_id, BODY + launch_config_id)
-        condition = self._model.ttl.does_not_exist() & self._model.body.exists()
+        self._update_body(
+            pool_id,
+            launch_config_id,
+            self._model.ttl.set(int(at.timestamp())),
+            self._model.ttl.does_not_exist() & self._model.body.exists(),
+        )
+
+    def _update_body(
+        self, pool_id: str, launch_config_id: str, action: Action, condition: Condition
+    ) -> None:
+        """Change one body's item where ``condition`` holds; elsewhere nothing is to be done."""
         try:
-            item.update(
-                [self._model.ttl.set(int(at.timestamp()))],
-                condition=condition,
-                add_version_condition=False,
+            self._model(pool_id, BODY + launch_config_id).update(
+                [action], condition=condition, add_version_condition=False
             )
-        except Exception as error:
+        except UpdateError as error:
             if not is_condition_failure(error):
                 raise
 
-    def drop_previous(self, pool: Pool, provider_id: str) -> None:
-        """Forget a previous provider of a pool, once nothing of it is left there."""
+    def drop_previous(self, pool: Pool, provider_id: str) -> Pool:
+        """Forget a previous provider of a pool, once nothing of it is left there.
+
+        Returns the pool as it is afterwards.  Raises ``ConflictError`` if it changed meanwhile.
+        """
         left = tuple(p for p in pool.previous_provider_ids if p != provider_id)
 
         def fill(transaction: TransactWrite) -> None:
@@ -177,9 +197,13 @@ class PoolStore:
             )
 
         commit(self._tables.connection, fill)
+        return replace(pool, previous_provider_ids=left, version=pool.version + 1)
 
     def remove(self, pool: Pool) -> None:
-        """Remove a deleted pool for good; its workers are gone already."""
+        """Remove a deleted pool for good; its workers are gone already.
+
+        Raises ``ConflictError`` if it changed meanwhile.
+        """
 
         def fill(transaction: TransactWrite) -> None:
             transaction.delete(
@@ -223,13 +247,13 @@ class PoolStore:
         if digest(json.loads(stored.body)) != head.digest:
             raise DuplicateError(_other_content(head.launch_config_id))
         if stored.ttl is not None:
-            stored.update([self._model.ttl.remove()], add_version_condition=False)
+            self.keep_body(pool.pool_id, head.launch_config_id)
 
     def _fill(self, transaction: TransactWrite, change: PoolChange) -> None:
         after, before = change.after, change.before
         version = self._model.version
         transaction.save(
-            _pool_item(self._model, after),
+            pool_item(self._model, after),
             condition=version == before.version if before else self._model.sk.does_not_exist(),
         )
         providers = self._tables.providers
@@ -258,84 +282,3 @@ def _other_content(launch_config_id: str) -> str:
         f"launch config {launch_config_id!r} exists with other content; "
         "its content never changes, give the new one another id"
     )
-
-
-def _pool_item(model: type[PoolItem], pool: Pool) -> PoolItem:
-    return model(
-        pool.pool_id,
-        POOL,
-        version=pool.version,
-        provider_id=pool.provider_id,
-        description=pool.description,
-        owner=pool.owner,
-        email_on_error=pool.email_on_error,
-        config=pool.config,
-        heads=[_head_json(head) for head in pool.heads],
-        previous=list(pool.previous_provider_ids),
-        created=pool.created,
-        modified=pool.modified,
-    )
-
-
-def _head_json(head: LaunchConfigHead) -> list[Any]:
-    return [
-        head.launch_config_id,
-        head.location,
-        head.capacity_per_instance,
-        round(head.modified.timestamp(), 3),
-        head.digest,
-        head.manager,
-    ]
-
-
-def _to_head(stored: Sequence[Any]) -> LaunchConfigHead:
-    name, location, capacity, modified, fingerprint, manager = stored
-    return LaunchConfigHead(
-        launch_config_id=name,
-        location=Location(location),
-        manager=manager,
-        capacity_per_instance=capacity,
-        modified=datetime.fromtimestamp(modified, UTC),
-        digest=fingerprint,
-    )
-
-
-def _to_pool(item: PoolItem) -> Pool:
-    return Pool(
-        pool_id=item.worker_pool_id,
-        provider_id=item.provider_id or NULL_PROVIDER,
-        description=item.description or "",
-        owner=item.owner or "",
-        email_on_error=bool(item.email_on_error),
-        config=item.config or {},
-        heads=tuple(_to_head(stored) for stored in item.heads or ()),
-        created=_required(item.created),
-        modified=_required(item.modified),
-        version=int(item.version or 0),
-        previous_provider_ids=tuple(item.previous or ()),
-    )
-
-
-def to_control(item: PoolItem) -> Control:
-    """A control item as a value."""
-    return Control(
-        pool_id=item.worker_pool_id,
-        version=int(item.version or 0),
-        open_plans=item.open_plans or {},
-        reasons_hash=item.reasons_hash or "",
-    )
-
-
-def _to_launch_config(item: PoolItem) -> LaunchConfig:
-    return LaunchConfig(
-        pool_id=item.worker_pool_id,
-        launch_config_id=item.sk.removeprefix(BODY),
-        body=json.loads(item.body or "{}"),
-        created=_required(item.created),
-    )
-
-
-def _required(moment: datetime | None) -> datetime:
-    if moment is None:
-        raise ValueError("an item without its time")
-    return moment

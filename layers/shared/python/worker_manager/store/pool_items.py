@@ -1,0 +1,113 @@
+"""Definitions of pools as items and back: the short form of heads, and texts of bodies.
+
+Where to read next: ``pools``, which reads and writes them.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.model import (
+    NULL_PROVIDER,
+    Control,
+    LaunchConfig,
+    LaunchConfigHead,
+    Location,
+    Pool,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from worker_manager.store.tables import PoolItem
+
+POOL = "pool"
+CONTROL = "ctl"
+BODY = "body#"
+"""Sort keys of a definition, of its control item and, followed by an id, of a body."""
+
+
+def pool_item(model: type[PoolItem], pool: Pool) -> PoolItem:
+    """The item of a pool's definition."""
+    return model(
+        pool.pool_id,
+        POOL,
+        version=pool.version,
+        provider_id=pool.provider_id,
+        description=pool.description,
+        owner=pool.owner,
+        email_on_error=pool.email_on_error,
+        config=pool.config,
+        heads=[_head_json(head) for head in pool.heads],
+        previous=list(pool.previous_provider_ids),
+        created=pool.created,
+        modified=pool.modified,
+    )
+
+
+def _head_json(head: LaunchConfigHead) -> list[Any]:
+    return [
+        head.launch_config_id,
+        head.location,
+        head.capacity_per_instance,
+        round(head.modified.timestamp(), 3),
+        head.digest,
+        head.manager,
+    ]
+
+
+def _to_head(stored: Sequence[Any]) -> LaunchConfigHead:
+    name, location, capacity, modified, fingerprint, manager = stored
+    return LaunchConfigHead(
+        launch_config_id=name,
+        location=Location(location),
+        manager=manager,
+        capacity_per_instance=capacity,
+        modified=datetime.fromtimestamp(modified, UTC),
+        digest=fingerprint,
+    )
+
+
+def to_pool(item: PoolItem) -> Pool:
+    """A pool's definition as a value."""
+    return Pool(
+        pool_id=item.worker_pool_id,
+        provider_id=item.provider_id or NULL_PROVIDER,
+        description=item.description or "",
+        owner=item.owner or "",
+        email_on_error=bool(item.email_on_error),
+        config=item.config or {},
+        heads=tuple(_to_head(stored) for stored in item.heads or ()),
+        created=_required(item.created),
+        modified=_required(item.modified),
+        version=int(item.version or 0),
+        previous_provider_ids=tuple(item.previous or ()),
+    )
+
+
+def to_control(item: PoolItem) -> Control:
+    """A control item as a value."""
+    return Control(
+        pool_id=item.worker_pool_id,
+        version=int(item.version or 0),
+        open_plans=item.open_plans or {},
+        reasons_hash=item.reasons_hash or "",
+    )
+
+
+def to_launch_config(item: PoolItem) -> LaunchConfig:
+    """A launch config with its body."""
+    return LaunchConfig(
+        pool_id=item.worker_pool_id,
+        launch_config_id=item.sk.removeprefix(BODY),
+        body=json.loads(item.body or "{}"),
+        created=_required(item.created),
+    )
+
+
+def _required(moment: datetime | None) -> datetime:
+    if moment is None:
+        raise ValueError("an item without its time")
+    return moment
