@@ -9,13 +9,14 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from pynamodb.exceptions import GetError
 
-from tests.api.world import BASE, POOL_PATH, TOKEN, a_definition
+from tests.api.world import BASE, POOL_PATH, TOKEN, Api, a_definition
 from tests.events import a_proxy_event
 from worker_manager.queues import NotSentError
 from worker_manager.store.outages import is_outage
 
 if TYPE_CHECKING:
-    from tests.api.world import Api
+    from tests.api.world import Clock
+    from worker_manager.store.tables import Tables
 
 
 def test_an_error_has_taskclusters_body(api: Api) -> None:
@@ -237,3 +238,25 @@ def test_what_nobody_foresaw_is_a_500_with_an_incident_and_nothing_else(
     assert "hunter2" not in response.message
     assert response.headers["Retry-After"] == "5"
     assert not is_outage(error)
+
+
+def test_an_event_with_nothing_but_the_needed_is_answered(api: Api) -> None:
+    event = {"httpMethod": "GET", "path": f"{BASE}/ping", "headers": None, "body": None}
+    assert api.send(event).status == 200
+
+
+def test_a_query_without_its_multi_value_twin_is_read_too(api: Api) -> None:
+    event = {
+        "httpMethod": "GET",
+        "path": f"{BASE}/providers",
+        "queryStringParameters": {"unknown": "1"},
+    }
+    assert api.send(event).status == 403
+
+
+def test_a_root_url_may_have_a_path_of_its_own(tables: Tables, clock: Clock) -> None:
+    below = Api(tables, clock, "https://example.com/tc")
+    assert below("GET", "/tc/api/worker-manager/v1/ping", client=None).status == 200
+    event = below.signed_event("GET", f"{BASE}/worker-pools")
+    assert below.send({**event, "path": f"/tc{event['path']}"}).status == 200
+    assert below.send(event).status == 200

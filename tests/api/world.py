@@ -179,23 +179,33 @@ class Api:
         path: str,
         body: Any = None,
         *,
-        query: str = "",
-        client: str | None = "test/root",
-        content_type: str = "application/json",
         raw: bytes | None = None,
-        **event: Any,
+        **how: Any,
     ) -> Response:
         """Send one request, signed unless ``client`` is ``None``."""
         full = path if path.startswith("/") else f"{BASE}/{path}"
         content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+        return self.send(self.signed_event(method, full, content, **how))
+
+    def signed_event(
+        self,
+        method: str,
+        path: str,
+        content: bytes = b"",
+        *,
+        query: str = "",
+        client: str | None = "test/root",
+        content_type: str = "application/json",
+        **event: Any,
+    ) -> dict[str, Any]:
         headers = {"Content-Type": content_type} if content else {}
         if client is not None:
-            url = f"{self.root_url}{full}" + (f"?{query}" if query else "")
+            url = f"{self.root_url}{path}" + (f"?{query}" if query else "")
             headers["Authorization"] = self._signature(
                 method, url, content, content_type if content else "", client
             )
-        return self.send(
-            a_proxy_event(method, full, query=query, headers=headers, body=content or None, **event)
+        return a_proxy_event(
+            method, path, query=query, headers=headers, body=content or None, **event
         )
 
     def _signature(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as UnreachableError
 from pynamodb.exceptions import PynamoDBException
 
 TRANSIENT = frozenset(
@@ -10,7 +11,6 @@ TRANSIENT = frozenset(
         "InternalError",
         "InternalFailure",
         "InternalServerError",
-        "LimitExceededException",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "RequestThrottled",
@@ -37,13 +37,7 @@ def is_outage(error: BaseException) -> bool:
         reasons = getattr(error, "cancellation_reasons", [])
         if any(reason and reason.code in _CANCELLED_FOR for reason in reasons):
             return True
-        return error.cause_response_code in TRANSIENT or _is_unreachable(error.cause)
+        return error.cause is not None and is_outage(error.cause)
     if isinstance(error, ClientError):
         return error.response.get("Error", {}).get("Code") in TRANSIENT
-    return _is_unreachable(error)
-
-
-def _is_unreachable(error: BaseException | None) -> bool:
-    return isinstance(error, HTTPClientError) or (
-        isinstance(error, BotoCoreError) and "Connect" in type(error).__name__
-    )
+    return isinstance(error, HTTPClientError | UnreachableError)
