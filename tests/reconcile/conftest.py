@@ -13,6 +13,7 @@ from moto.dynamodb.models import dynamodb_backends
 
 from tests.reconcile.world import World
 from worker_manager.store.tables import TABLES, Tables
+from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,7 +40,16 @@ def quick_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def new_world(quick_answers: None) -> Iterator[Callable[..., World]]:
+def alarms_only() -> Iterator[None]:
+    """Log nothing but what is wrong."""
+    before = logger.log_level
+    logger.setLevel("WARNING")
+    yield
+    logger.setLevel(before)
+
+
+@pytest.fixture
+def new_world(quick_answers: None, alarms_only: None) -> Iterator[Callable[..., World]]:
     """A world with empty tables each time; the one before it is over then."""
     with mock_aws():
         tables = Tables.bind({name: name for name in TABLES}, SESSION, REGION)

@@ -59,7 +59,8 @@ def a_pool_with_demand(new_world: NewWorld) -> World:
 
 def launches_three(world: World) -> None:
     assert len(world.cloud.machines) == 3
-    world.run(minutes=1)
+    world.clock.advance(seconds=30)
+    world.tick()
     assert len(world.cloud.machines) == 3
     assert world.states() == {"requested": 3}
     assert world.open_plans() == []
@@ -76,7 +77,8 @@ def test_the_same_tick_twice_at_once_never_launches_twice(new_world: NewWorld) -
     """The second may cancel what the first noted and not sent; the next tick repairs."""
 
     def check(world: World) -> None:
-        world.run(minutes=1)
+        world.clock.advance(seconds=30)
+        world.tick()
         launches_three(world)
 
     interleave(lambda: a_pool_with_demand(new_world), plan_as("t-1"), plan_as("t-1"), check)
@@ -100,7 +102,8 @@ def test_provisioning_in_the_midst_of_a_scan_launches_equal_demand(new_world: Ne
         return world
 
     def check(world: World) -> None:
-        world.run(minutes=1)
+        world.clock.advance(seconds=30)
+        world.tick()
         assert len(world.cloud.alive()) == 4
 
     interleave(prepare, World.scan, plan_as("t-2"), check)

@@ -15,29 +15,23 @@ from tests.factories import NOW, POOL_ID, a_head, a_pool
 from tests.fake_queue import FakeQueue
 from tests.reconcile.steps import Clock, Delivery, Fuse, MemoryBlobs, MemoryBus, MemorySender
 from worker_manager.core.definition import digest
+from worker_manager.core.errors import CloudError
 from worker_manager.core.events import WORKER_REMOVED, WORKER_RUNNING, worker_event
-from worker_manager.core.messages import (
-    ProvisionPool,
-    Resume,
-    ScanPool,
-    Terminate,
-    advance_from_json,
-    pool_changed,
-)
+from worker_manager.core.messages import ProvisionPool, Terminate, advance_from_json, pool_changed
 from worker_manager.core.model import LaunchConfigHead, Pool, State, Worker, WorkerKey
 from worker_manager.core.timing import Timing
 from worker_manager.outbox import Outbox
 from worker_manager.providers.fake import Call, FakeProvider, Method, Moment
 from worker_manager.providers.fake_cloud import FakeCloud
 from worker_manager.queues import Message
-from worker_manager.reconcile.advance import delete_machines, resume
+from worker_manager.reconcile.advance import DeleteFailedError, advance
 from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.deps import Deps, Stores
 from worker_manager.reconcile.expire import Keeper
 from worker_manager.reconcile.listing import scan_tick
 from worker_manager.reconcile.provision import Report, provision
 from worker_manager.reconcile.publish import publish
-from worker_manager.reconcile.scan import scan
+from worker_manager.reconcile.scan import read, scan
 from worker_manager.reconcile.ticks import Tick, provision_tick
 from worker_manager.store.health import HealthStore
 from worker_manager.store.places import PlaceStore
@@ -110,8 +104,9 @@ class World:
         return provider
 
     def _on_call(self, moment: Moment, call: Call) -> None:
-        if call.method in ACTS:
-            self.fuse.step(f"{moment} {call.method}")
+        """A crash after the cloud acted is one before the write that follows."""
+        if call.method in ACTS and moment is Moment.BEFORE:
+            self.fuse.step(call.method)
 
     def _deps(self, name: str) -> Deps:
         return Deps(
@@ -213,8 +208,16 @@ class World:
         publish(self.keeper)
 
     def settle(self, rounds: int = 20) -> None:
-        """Let time pass until nothing is open or unsent any more."""
-        self.run_until(self.is_quiet, minutes=rounds)
+        """Let time pass, a tick and a scan a minute, until nothing is open or unsent any more."""
+        for _ in range(rounds):
+            self.clock.advance(seconds=31)
+            self.tick()
+            self.clock.advance(seconds=31)
+            self.scan()
+            self.publish()
+            if self.is_quiet():
+                return
+        raise AssertionError(f"not quiet; open: {self.open_plans()}, mail: {self.mail}")
 
     def run_until(self, reached: Callable[[], bool], *, minutes: int = 20) -> None:
         """Let time pass, a minute at a time, until something holds; at least one."""
@@ -243,16 +246,13 @@ class World:
                 message = ProvisionPool.from_json(delivery.body)
                 self.reports.append(provision(message, deps, PLENTY))
             case "scan":
-                scan(ScanPool.from_json(delivery.body), deps)
+                listed = read(delivery.body, deps)
+                if listed is not None:
+                    scan(listed, deps)
             case "advance":
-                self._advance(advance_from_json(delivery.body), delivery, deps)
-
-    def _advance(self, message: Resume | Terminate, delivery: Delivery, deps: Deps) -> None:
-        match message:
-            case Resume():
-                resume(message, deps)
-            case Terminate():
-                if delete_machines([message], deps):
+                try:
+                    advance(advance_from_json(delivery.body), deps)
+                except (CloudError, DeleteFailedError):
                     again = self.clock.now + timedelta(minutes=1)
                     self.mail.append(replace(delivery, due=again))
 

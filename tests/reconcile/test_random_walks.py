@@ -1,0 +1,144 @@
+"""Any sequence of ticks, scans, faults, crashes and other people's doings keeps the invariants."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.reconcile.invariants import assert_sound
+from tests.reconcile.steps import CrashError
+from tests.reconcile.world import World, heads
+from worker_manager.core.errors import (
+    CloudError,
+    CloudUnavailableError,
+    OutOfCapacityError,
+    ThrottledError,
+)
+from worker_manager.providers.fake import Method
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+MAXIMUM = 4
+FAULTS: dict[str, CloudError] = {
+    "lost": CloudUnavailableError("the connection was reset"),
+    "empty": OutOfCapacityError("none left"),
+    "throttled": ThrottledError("slow", retry_after=timedelta(seconds=40)),
+}
+
+
+class Walk(RuleBasedStateMachine):
+    """One pool with two launch configs and a maximum of four."""
+
+    new_world: Callable[..., World]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = self.new_world()
+        self.world.save_pool(heads=heads("lc-a", "lc-b"), maximum=MAXIMUM)
+        self.pending = 2
+        self.world.demand(pending=2)
+
+    @rule(crash_at=st.integers(1, 30), seconds=st.integers(1, 40))
+    def tick(self, crash_at: int, seconds: int) -> None:
+        self._run(World.tick, crash_at, seconds)
+
+    @rule(crash_at=st.integers(1, 20), seconds=st.integers(1, 70))
+    def scan(self, crash_at: int, seconds: int) -> None:
+        self._run(World.scan, crash_at, seconds)
+
+    def _run(self, act: Callable[[World], None], crash_at: int, seconds: int) -> None:
+        self.world.clock.advance(seconds=seconds)
+        self.world.fuse.reset(crash_at=crash_at)
+        try:
+            act(self.world)
+        except CrashError:
+            self.world.mail.clear()
+        self.world.fuse.reset()
+
+    @rule(seed=st.integers(0, 999), lost=st.sampled_from(["", "provision", "scan", "advance"]))
+    def disorder(self, seed: int, lost: str) -> None:
+        self.world.send_ticks()
+        self.world.send_scans()
+        self.world.lose(lost)
+        self.world.deliver_all(Random(seed), copies=2)
+
+    @rule(pending=st.integers(0, 6))
+    def demand(self, pending: int) -> None:
+        self.pending = pending
+        self.world.demand(pending=pending)
+
+    @rule(
+        method=st.sampled_from(Method),
+        fault=st.sampled_from(sorted(FAULTS)),
+        after_acting=st.booleans(),
+    )
+    def fault(self, method: Method, fault: str, after_acting: bool) -> None:
+        error = FAULTS[fault]
+        lost = isinstance(error, CloudUnavailableError)
+        if method is Method.LAUNCH or not isinstance(error, OutOfCapacityError):
+            self.world.provider.fail(method, error, after_acting=after_acting and lost)
+
+    @precondition(lambda self: self.world.cloud.alive())
+    @rule(
+        number=st.integers(0, 9),
+        what=st.sampled_from(["registers", "works", "removed", "vanishes", "stops"]),
+    )
+    def something_happens(self, number: int, what: str) -> None:
+        alive = self.world.cloud.alive()
+        key = alive[number % len(alive)].key
+        match what:
+            case "registers":
+                self.world.register(key)
+            case "works":
+                self.world.works(key)
+            case "removed":
+                if any(row.key == key for row in self.world.rows()):
+                    self.world.remove(key)
+            case "vanishes":
+                self.world.cloud.vanish(key)
+            case _:
+                self.world.cloud.stop(key)
+
+    @invariant()
+    def all_is_accounted_for(self) -> None:
+        assert_sound(self.world)
+
+    def teardown(self) -> None:
+        """Left in peace, the pool gets exactly what it needs, and nothing stays open."""
+        world = self.world
+        world.provider._faults.clear()
+        for _ in range(30):
+            world.register_all()
+            told = world.told_to_terminate()
+            for machine in world.cloud.alive():
+                if machine.key.worker_id in told:
+                    world.cloud.vanish(machine.key)
+            world.settle()
+            if len(world.cloud.alive()) == min(self.pending, MAXIMUM):
+                break
+        assert_sound(world)
+        assert len(world.cloud.alive()) == min(self.pending, MAXIMUM)
+        live = [row for row in world.rows() if row.state != "stopped"]
+        assert len(live) == len(world.cloud.alive())
+
+
+def test_any_walk_keeps_the_invariants_and_ends_with_what_is_needed(
+    new_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Walk, "new_world", staticmethod(new_world), raising=False)
+    budget = settings(max_examples=8, stateful_step_count=15, deadline=None, derandomize=True)
+    run_state_machine_as_test(Walk, settings=budget)
