@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tests.benchmarks.burst import measure_burst, measure_throttled_burst
 from tests.benchmarks.provision import measure_provision
-from tests.benchmarks.results import put_into, table, write_json
+from tests.benchmarks.results import combine, put_into, table, write_json
 from tests.benchmarks.scan import measure_scan
 from tests.benchmarks.world import ROOT, a_world, now, point_sdks_at, processes
 
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
     from tests.benchmarks.results import Measure
 
-BENCHMARKS: dict[str, Callable[..., list[Measure]]] = {
-    "scan": measure_scan,
-    "provision": measure_provision,
-    "burst": measure_burst,
-    "burst_throttled": measure_throttled_burst,
+BENCHMARKS: dict[str, tuple[int, Callable[..., list[Measure]]]] = {
+    "scan": (3, measure_scan),
+    "provision": (1, measure_provision),
+    "burst": (3, measure_burst),
+    "burst_throttled": (1, measure_throttled_burst),
 }
+"""By name: how often it is run, and how.  Those that are repeated measure what others disturb."""
 
 
 def main(arguments: list[str]) -> int:
@@ -42,13 +43,10 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     logging.disable(logging.INFO)
     measures: list[Measure] = []
-    for name, benchmark in BENCHMARKS.items():
+    for name, (times, benchmark) in BENCHMARKS.items():
         if name.startswith(given.only):
-            print(f"{name} …", file=sys.stderr, flush=True)
-            with processes(ROOT / "build" / "bench") as endpoints:
-                point_sdks_at(endpoints)
-                with a_world(endpoints) as world:
-                    measures += benchmark(world, scale=given.scale)
+            runs = [_run(name, benchmark, given.scale) for _ in range(times)]
+            measures += combine(runs)
     print(table(measures))
     write_json(measures, ROOT / "build" / "bench.json")
     if given.readme:
@@ -57,11 +55,20 @@ def main(arguments: list[str]) -> int:
     return 0 if all(measure.met for measure in measures) else 1
 
 
+def _run(name: str, benchmark: Callable[..., list[Measure]], scale: float) -> list[Measure]:
+    print(f"{name} …", file=sys.stderr, flush=True)
+    with processes(ROOT / "build" / "bench") as endpoints:
+        point_sdks_at(endpoints)
+        with a_world(endpoints) as world:
+            return benchmark(world, scale=scale)
+
+
 def circumstances() -> str:
     """When, and on what."""
     return (
         f"{now():%Y-%m-%d}, Python {platform.python_version()}, {os.cpu_count()} cores shared by "
-        "our code, the simulated EC2 and the emulator's DynamoDB."
+        "our code, the simulated EC2 and the emulator's DynamoDB. Scan and burst ran three times: "
+        "the best time, the worst of everything else."
     )
 
 

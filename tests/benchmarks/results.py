@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
 """What stands between these lines of the README is replaced."""
 
+SECONDS = "s"
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
@@ -38,6 +40,17 @@ class Measure:
             "bound": self.bound,
             "met": self.met,
         }
+
+
+def combine(runs: Sequence[Sequence[Measure]]) -> list[Measure]:
+    """One measure of several runs: the best time, for others only add to it, and the worst count.
+
+    Runs have the same names in the same order.
+    """
+    return [
+        (min if of_one[0].unit == SECONDS else max)(of_one, key=lambda m: m.value)
+        for of_one in zip(*runs, strict=True)
+    ]
 
 
 def table(measures: Sequence[Measure]) -> str:

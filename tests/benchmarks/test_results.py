@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.benchmarks.results import Measure, put_into, table, write_json
+from tests.benchmarks.results import Measure, combine, put_into, table, write_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +18,14 @@ MEASURES = [Measure("scan_seconds", 4.25, "s", 5), Measure("burst_seconds", 12, 
 def test_a_figure_meets_its_bound_up_to_the_bound_itself() -> None:
     assert Measure("scan_seconds", 5, "s", 5).met
     assert not Measure("scan_seconds", 5.01, "s", 5).met
+
+
+def test_of_several_runs_the_best_time_and_the_worst_count_stay() -> None:
+    runs = [
+        [Measure("scan_seconds", 4, "s", 5), Measure("scan_calls", 8, "calls", 12)],
+        [Measure("scan_seconds", 6, "s", 5), Measure("scan_calls", 9, "calls", 12)],
+    ]
+    assert [measure.value for measure in combine(runs)] == [4, 9]
 
 
 def test_the_table_lines_up_and_shouts_what_is_not_met() -> None:
