@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
+from botocore.session import Session
 from pynamodb.exceptions import GetError, TransactWriteError
 
 from tests.factories import NOW, POOL_ID
 from tests.store.wire import cancelled, refused
 from worker_manager.core.errors import ConflictError
 from worker_manager.store.outages import is_outage
+from worker_manager.store.tables import Tables
 from worker_manager.store.transactions import ATTEMPTS, commit, commit_many, is_condition_failure
 
 if TYPE_CHECKING:
@@ -18,7 +23,6 @@ if TYPE_CHECKING:
     from pynamodb.transactions import TransactWrite
 
     from tests.store.wire import Wire
-    from worker_manager.store.tables import Tables
 
 
 def put(tables: Tables, *names: str, token: str | None = None) -> None:
@@ -177,3 +181,35 @@ def test_a_table_that_cannot_be_reached_is_an_outage(tables: Tables, wire: Wire)
     with pytest.raises(GetError) as caught:
         tables.providers.get(POOL_ID, "a")
     assert is_outage(caught.value)
+
+
+def test_a_single_write_that_meets_a_transaction_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collision = {"__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException"}
+    answers = [(400, collision), (400, collision), (200, {})]
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.headers["X-Amz-Target"])
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, body = answers.pop(0)
+            text = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", f"http://127.0.0.1:{server.server_port}")
+        collided = Tables.bind({}, Session(), "us-east-1")
+        collided.providers(POOL_ID, "a", created=NOW).save()
+        collided.connection.client._endpoint.http_session.close()
+        server.shutdown()
+
+    assert asked == ["DynamoDB_20120810.PutItem"] * 3

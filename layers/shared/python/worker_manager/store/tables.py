@@ -21,6 +21,7 @@ from pynamodb.indexes import IncludeProjection, LocalSecondaryIndex
 from pynamodb.models import MetaModel, Model
 
 from worker_manager.store.attributes import CompactJson, MomentAttribute
+from worker_manager.store.transactions import retry_collisions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -255,8 +256,7 @@ def connect(session: Session, region: str) -> Connection:
 
     Attempts are few and short: a tick is disposable and a client retries, so nobody waits long.
     """
-    connection = Connection(region=region)
-    connection._client = session.create_client(  # type: ignore[assignment]
+    client = session.create_client(
         "dynamodb",
         region_name=region,
         config=Config(
@@ -267,6 +267,9 @@ def connect(session: Session, region: str) -> Connection:
             retries={"total_max_attempts": 4, "mode": "standard"},
         ),
     )
+    retry_collisions(client)
+    connection = Connection(region=region)
+    connection._client = client  # type: ignore[assignment]
     return connection
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pynamodb.exceptions import TransactWriteError
 from pynamodb.transactions import TransactWrite
@@ -43,7 +43,7 @@ def commit(
                 raise ConflictError("a condition of the transaction failed") from error
             if not codes & {"TransactionConflict", "ThrottlingError"} or attempt == ATTEMPTS - 1:
                 raise
-            time.sleep(min(1.6, 0.05 * 2**attempt) * (0.5 + _CHANCE.random() / 2))
+            time.sleep(_pause(attempt))
         else:
             return
 
@@ -83,6 +83,27 @@ def _together(
     except ConflictError:
         return False
     return True
+
+
+def retry_collisions(client: Any) -> None:
+    """Let single writes of ``client`` that meet a transaction on their item try again.
+
+    The SDK takes such an answer as final; for us it only means that somebody else was at it.
+    """
+    client.meta.events.register("needs-retry.dynamodb", _pause_after_collision)
+
+
+def _pause_after_collision(response: Any, attempts: int, **_: object) -> float | None:
+    """Seconds until the next attempt, as botocore's retry event wants them; ``None`` for none."""
+    if response is None or attempts >= ATTEMPTS:
+        return None
+    code = response[1].get("Error", {}).get("Code")
+    return _pause(attempts - 1) if code == "TransactionConflictException" else None
+
+
+def _pause(attempt: int) -> float:
+    longest: float = min(1.6, 0.05 * 2**attempt)
+    return longest * (0.5 + _CHANCE.random() / 2)
 
 
 def is_condition_failure(error: Exception) -> bool:
