@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,9 @@ from tests.api.world import (
     Signer,
     a_definition,
     a_launch_config,
-    a_static_definition,
 )
-from tests.factories import NOW, a_plan, a_worker
-from worker_manager.core.model import Control, State, Worker, WorkerKey
+from tests.factories import NOW, a_worker
+from worker_manager.core.model import State, Worker, WorkerKey
 from worker_manager.taskcluster.credentials import worker_scopes
 
 if TYPE_CHECKING:
@@ -286,124 +284,3 @@ class TestWhatIsNotThere:
     def test_a_worker_that_ended_is_a_400(self, pool: Api) -> None:
         pool.deps.workers.put_new(a_requested_worker(expires=NOW - timedelta(seconds=1)))
         assert "has expired" in register(pool).message
-
-
-class TestAMachineFasterThanItsRow:
-    @pytest.fixture
-    def launching(self, pool: Api) -> Api:
-        """The API with a pool whose plan is open."""
-        assert pool.deps.plans.note(a_plan(), Control("proj-x/pool-1"), reasons_hash="")
-        return pool
-
-    def test_is_told_to_come_back(self, launching: Api) -> None:
-        before = launching.contents()
-        response = register(launching)
-        assert (response.status, response.headers["Retry-After"]) == (503, "5")
-        assert launching.contents() == before
-
-    def test_must_still_prove_to_be_a_machine(self, launching: Api) -> None:
-        assert register(launching, workerIdentityProof=Signer().proof()).status == 404
-        assert register(launching, workerId="i-2").status == 404
-        assert register(launching, workerGroup="us-west-2").status == 404
-
-    def test_whose_plan_is_of_another_provider_is_a_404(self, pool: Api) -> None:
-        plan = a_plan(provider_id="aws-2")
-        assert pool.deps.plans.note(plan, Control("proj-x/pool-1"), reasons_hash="")
-        assert register(pool).status == 404
-
-    def test_whose_row_comes_while_its_plan_is_closed_is_registered(
-        self, pool: Api, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        read = pool.deps.pools.get_with_control
-
-        def closed_meanwhile(pool_id: str) -> Any:
-            pool.deps.workers.put_new(a_requested_worker())
-            return read(pool_id)
-
-        monkeypatch.setattr(pool.deps.pools, "get_with_control", closed_meanwhile)
-        assert register(pool).status == 200
-
-
-class TestAStaticWorker:
-    SECRET = "s" * 44
-    WORKER = f"{BASE}/workers/proj-x%2Fpool-1/rack-1/box-1"
-
-    @pytest.fixture(autouse=True)
-    def _worker(self, api: Api) -> None:
-        api.ok("PUT", POOL_PATH, a_static_definition())
-        body = {
-            "expires": "2026-02-01T00:00:00Z",
-            "providerInfo": {"staticSecret": self.SECRET},
-        }
-        api.ok("PUT", self.WORKER, body)
-
-    def register(self, api: Api, secret: str = SECRET, **overrides: Any) -> Response:
-        return register(
-            api,
-            providerId="static",
-            workerGroup="rack-1",
-            workerId="box-1",
-            workerIdentityProof={"staticSecret": secret},
-            **overrides,
-        )
-
-    def test_registers_as_often_as_it_likes(self, api: Api, clock: Clock) -> None:
-        for hours in (0, 1, 100):
-            clock.advance(hours=hours)
-            answer = self.register(api)
-            assert answer.status == 200
-            assert answer.body["credentials"]["clientId"].startswith("worker/static/proj-x/pool-1")
-
-    def test_gets_the_config_that_its_pool_has_now(self, api: Api) -> None:
-        """B28: taskcluster#5794 and #7464, the config is read at each registration."""
-        assert self.register(api).body["workerConfig"] == {"speed": 1}
-        api.ok("POST", POOL_PATH, a_static_definition(config={"workerConfig": {"speed": 2}}))
-        assert self.register(api).body["workerConfig"] == {"speed": 2}
-        api.ok("POST", POOL_PATH, a_static_definition(config={}))
-        assert self.register(api).body["workerConfig"] == {}
-
-    def test_gets_the_lifetime_that_its_pool_says_now(self, api: Api) -> None:
-        config = {"lifecycle": {"reregistrationTimeout": 3600}}
-        api.ok("POST", POOL_PATH, a_static_definition(config=config))
-        assert self.register(api).body["expires"] == "2026-01-02T04:04:05.000Z"
-
-    @pytest.mark.parametrize("secret", ["t" * 44, "s" * 43 + "t"])
-    def test_needs_its_secret(self, api: Api, secret: str) -> None:
-        before = api.contents()
-        response = self.register(api, secret)
-        assert response.message.startswith(GENERIC)
-        assert api.contents() == before
-
-    def test_is_not_registered_once_it_was_removed(self, api: Api) -> None:
-        api.ok("DELETE", self.WORKER)
-        assert self.register(api).status == 400
-
-    def test_is_not_registered_after_its_end(self, api: Api, clock: Clock) -> None:
-        clock.advance(days=60)
-        assert "has expired" in self.register(api).message
-
-    def test_tells_nobody(self, api: Api) -> None:
-        api.bus.events.clear()
-        self.register(api)
-        assert api.bus.events == []
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"workerId": "a.b"}, "workerId: "),
-        ({"workerPoolId": "x"}, "workerPoolId: "),
-        ({"workerIdentityProof": {}}, "workerIdentityProof"),
-        ({"workerIdentityProof": {"document": 1, "signature": "x"}}, "workerIdentityProof"),
-        ({"workerIdentityProof": {"staticSecret": "short"}}, "workerIdentityProof"),
-        ({"systemBootTime": "yesterday"}, "systemBootTime: must be a date-time"),
-        ({"extra": 1}, "extra: unknown field"),
-    ],
-)
-def test_a_body_that_is_wrong_is_refused_by_field_name(
-    machine: Api, change: dict[str, Any], told: str
-) -> None:
-    response = register(machine, **change)
-    assert (response.status, response.code) == (400, "InputValidationError")
-    assert told in response.message
-    assert row(machine) == replace(row(machine), state=State.REQUESTED)

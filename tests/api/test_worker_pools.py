@@ -1,22 +1,18 @@
-"""Worker pools: created, replaced, given away, read and listed."""
+"""Worker pools: created, replaced and read."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from tests.api.world import BASE, POOL_PATH, a_definition, a_launch_config, a_static_definition
-from tests.factories import a_worker
-from worker_manager.api import paging, worker_pools
 from worker_manager.core.errors import ConflictError
-from worker_manager.core.model import State
 from worker_manager.queues import NotSentError
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.api.world import Api, Clock
     from worker_manager.store.pools import PoolChange
 
@@ -283,151 +279,3 @@ class TestReplacing:
 
         monkeypatch.setattr(pool.deps.pools, "save", lose)
         assert pool("POST", POOL_PATH, a_definition(description="x")).status == 503
-
-
-class TestMoving:
-    def previous(self, api: Api) -> tuple[str, ...]:
-        stored = api.deps.pools.get("proj-x/pool-1")
-        assert stored is not None
-        return stored.previous_provider_ids
-
-    def test_the_provider_before_is_remembered_until_it_is_chosen_again(self, pool: Api) -> None:
-        pool.ok("POST", POOL_PATH, a_definition(providerId="aws-2"))
-        assert self.previous(pool) == ("aws",)
-        assert len(pool.provision.messages) == len(pool.other_provision.messages) == 1
-        pool.ok("POST", POOL_PATH, a_definition(providerId="aws"))
-        assert self.previous(pool) == ("aws-2",)
-        assert pool.bus.events[-2]["detail"]["previousProviderId"] == "aws-2"
-
-    def test_a_deleted_pool_is_readable_and_belongs_to_nobody(self, pool: Api) -> None:
-        pool.ok("POST", POOL_PATH, with_configs(lc("lc1"), lc("lc2")))
-        pool.bus.events.clear()
-        deleted = pool.ok("DELETE", POOL_PATH)
-        assert deleted["providerId"] == "null-provider"
-        assert deleted["config"] == {"minCapacity": 0, "maxCapacity": 10}
-        assert pool.ok("GET", POOL_PATH) == deleted
-        assert self.previous(pool) == ("aws",)
-        assert pool.bus.names() == ["worker-pool-updated"] + ["launch-config-archived"] * 2
-
-    def test_deleting_twice_changes_nothing(self, pool: Api) -> None:
-        first = pool.ok("DELETE", POOL_PATH)
-        before = pool.contents()
-        assert pool.ok("DELETE", POOL_PATH) == first
-        assert pool.contents() == before
-
-    def test_deleting_what_does_not_exist_is_a_404(self, api: Api) -> None:
-        assert api("DELETE", POOL_PATH).status == 404
-
-    def test_the_null_provider_can_be_named_and_left_again(self, pool: Api) -> None:
-        pool.ok("POST", POOL_PATH, a_definition(providerId="null-provider"))
-        assert self.previous(pool) == ("aws",)
-        restored = pool.ok("POST", POOL_PATH, a_definition())
-        assert restored["config"]["launchConfigs"] == [a_launch_config()]
-        assert self.previous(pool) == ()
-
-    def test_a_deleted_pool_is_a_conflict_for_whoever_creates_it(self, pool: Api) -> None:
-        pool.ok("DELETE", POOL_PATH)
-        assert pool("PUT", POOL_PATH, a_definition()).status == 409
-
-    def test_an_unknown_provider_is_named_with_those_that_exist(self, pool: Api) -> None:
-        before = pool.contents()
-        for method in ("PUT", "POST"):
-            response = pool(method, POOL_PATH, a_definition(providerId="gcp"))
-            assert (response.status, response.code) == (400, "InputError")
-            assert "gcp" in response.message
-            assert "aws-2" in response.message
-        assert pool.contents() == before
-
-
-class TestCounting:
-    def test_counts_are_of_workers_in_every_state(self, pool: Api) -> None:
-        for number, (state, capacity) in enumerate(
-            [
-                (State.REQUESTED, 2),
-                (State.RUNNING, 3),
-                (State.RUNNING, 1),
-                (State.STOPPING, 5),
-                (State.STOPPED, 7),
-            ]
-        ):
-            worker = a_worker(f"i-{number}", state=state, capacity=capacity)
-            assert pool.deps.workers.put_new(replace(worker, modified=pool.deps.clock()))
-        counts = pool.ok("GET", POOL_PATH)
-        assert {name: counts[name] for name in COUNTS} == {
-            "currentCapacity": 11,
-            "requestedCount": 1,
-            "runningCount": 2,
-            "stoppingCount": 1,
-            "stoppedCount": 1,
-            "requestedCapacity": 2,
-            "runningCapacity": 4,
-            "stoppingCapacity": 5,
-            "stoppedCapacity": 7,
-        }
-
-    def test_a_worker_that_stopped_long_ago_does_not_count(self, pool: Api, clock: Clock) -> None:
-        pool.deps.workers.put_new(a_worker(state=State.STOPPED))
-        clock.advance(days=9)
-        assert pool.ok("GET", POOL_PATH)["stoppedCount"] == 0
-
-
-class TestListing:
-    def create(self, api: Api, *names: str) -> None:
-        for name in names:
-            api.ok("PUT", f"{BASE}/worker-pool/proj-x%2F{name}", a_definition())
-
-    def ids(self, page: dict[str, Any]) -> list[str]:
-        return [pool["workerPoolId"].partition("/")[2] for pool in page["workerPools"]]
-
-    def test_pools_are_listed_by_id_and_whole(self, api: Api) -> None:
-        self.create(api, "c", "a", "b")
-        page = api.ok("GET", "worker-pools")
-        assert self.ids(page) == ["a", "b", "c"]
-        assert "continuationToken" not in page
-        assert page["workerPools"][0]["config"] == a_definition()["config"]
-
-    def test_no_pools_are_an_empty_list(self, api: Api) -> None:
-        assert api.ok("GET", "worker-pools") == {"workerPools": []}
-
-    def test_pages_follow_each_other_to_the_end(self, api: Api) -> None:
-        self.create(api, "a", "b", "c", "d")
-        first = api.ok("GET", "worker-pools", query="limit=2")
-        assert self.ids(first) == ["a", "b"]
-        token = first["continuationToken"]
-        second = api.ok("GET", "worker-pools", query=f"continuationToken={token}&limit=2")
-        assert self.ids(second) == ["c", "d"]
-        assert "continuationToken" not in second
-
-    def test_a_page_is_cut_before_it_is_too_large(
-        self, api: Api, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(paging, "MOST_BYTES", 1500)
-        self.create(api, "a", "b", "c")
-        seen, query = [], ""
-        while True:
-            page = api.ok("GET", "worker-pools", query=query)
-            seen += self.ids(page)
-            if "continuationToken" not in page:
-                break
-            query = f"continuationToken={page['continuationToken']}"
-        assert seen == ["a", "b", "c"]
-        assert query
-
-    def test_a_page_ends_when_time_is_up(self, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(worker_pools, "PATIENCE", timedelta(0))
-        self.create(api, *(f"p{number}" for number in range(9)))
-        page = api.ok("GET", "worker-pools")
-        assert len(page["workerPools"]) == worker_pools.PARALLEL
-        assert "continuationToken" in page
-
-    def test_a_pool_removed_meanwhile_is_left_out(
-        self, api: Api, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.create(api, "a")
-        monkeypatch.setattr(api.deps.pools, "get", lambda _: None)
-        assert api.ok("GET", "worker-pools") == {"workerPools": []}
-
-    @pytest.mark.parametrize("token", ["x", "YQ", "%00", "eA%3D%3D", "%C3%A4"])
-    def test_a_token_that_we_did_not_make_is_refused(self, api: Api, token: str) -> None:
-        response = api("GET", "worker-pools", query=f"continuationToken={token}")
-        assert (response.status, response.code) == (400, "InputError")
