@@ -53,6 +53,17 @@ def test_a_report_is_recorded_and_told(pool: Api) -> None:
     assert event["detail"]["launchConfigId"] == "lc-a"
 
 
+def test_a_report_that_a_client_repeats_is_one_error(pool: Api, clock: Clock) -> None:
+    told = pool.ok("POST", PATH, a_report())
+    clock.advance(seconds=5)
+    assert pool.ok("POST", PATH, a_report()) == told
+    assert pool.ok("POST", PATH, a_report(title="Another")) != told
+
+    clock.advance(seconds=61)
+    assert pool.ok("POST", PATH, a_report()) != told
+    assert listed(pool) == ["It broke", "Another", "It broke"]
+
+
 def test_an_unknown_worker_may_report_too(pool: Api) -> None:
     assert "launchConfigId" not in pool.ok("POST", PATH, a_report())
 

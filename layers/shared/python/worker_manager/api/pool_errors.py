@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -33,6 +35,12 @@ MOST_READ = 5000
 """Errors looked at for one page, however few of them a filter lets through."""
 
 
+REPEAT = timedelta(minutes=1)
+"""How long the same report counts as a repeat; a client's last attempt comes well before."""
+
+REPEATS_LOOKED_AT = 100
+
+
 def report(call: Call, deps: ApiDeps) -> WorkerPoolError:
     """Record what a worker reports; its launch config is known if the worker is."""
     body: ReportWorkerErrorRequest = call.body
@@ -51,8 +59,20 @@ def report(call: Call, deps: ApiDeps) -> WorkerPoolError:
         extra={**body.extra, "workerGroup": body.worker_group, "workerId": body.worker_id},
         launch_config_id=worker.launch_config_id if worker else None,
     )
+    if (repeated := _reported_before(error, deps)) is not None:
+        return pool_error(repeated)
     deps.outbox.report(error, pool.provider_id)
     return pool_error(error)
+
+
+def _reported_before(error: PoolError, deps: ApiDeps) -> PoolError | None:
+    """The same report a moment ago: clients repeat what was answered with a 5xx."""
+    for known in islice(deps.errors.newest_first(error.pool_id), REPEATS_LOOKED_AT):
+        if error.reported - known.reported > REPEAT:
+            return None
+        if replace(error, error_id=known.error_id, reported=known.reported) == known:
+            return known
+    return None
 
 
 def list_of_pool(call: Call, deps: ApiDeps) -> WorkerPoolErrorList:
