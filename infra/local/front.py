@@ -18,6 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
+from botocore.exceptions import BotoCoreError
+
 from infra.local.children import LOOPBACK
 from infra.local.deploy import ACCOUNT, aws_client
 from infra.local.template import GatewayAnswer, Route, Template, gateway_answers, routes
@@ -27,6 +29,13 @@ if TYPE_CHECKING:
 
 _LARGEST_BODY = 10 * 1024 * 1024
 """API Gateway's limit, in bytes."""
+
+_AT_ONCE = 8
+"""Calls of functions at a time.  Each is a process here: more of them would only start cold and
+wait for the same cores."""
+
+_PATIENCE_SECONDS = 5.0
+"""How long a request waits for its turn before it is one too many."""
 
 _GREEDY = "{proxy+}"
 
@@ -177,9 +186,23 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Front:
-    """The front door on loopback: ``with Front(...) as front: front.url``."""
+    """The front door on loopback: ``with Front(...) as front: front.url``.
 
-    def __init__(self, template: Template, *, emulator: str, port: int) -> None:
+    At most ``at_once`` functions are called at a time; who waits for ``patience_seconds`` is
+    refused as the gateway refuses too many requests.
+    """
+
+    def __init__(
+        self,
+        template: Template,
+        *,
+        emulator: str,
+        port: int,
+        at_once: int = _AT_ONCE,
+        patience_seconds: float = _PATIENCE_SECONDS,
+    ) -> None:
+        self._turns = threading.BoundedSemaphore(at_once)
+        self._patience_seconds = patience_seconds
         self._routes = routes(template)
         self._answers = gateway_answers(template)
         self._lambda = aws_client("lambda", endpoint=emulator)
@@ -214,7 +237,7 @@ class Front:
                 body=body,
                 source_ip=source_ip,
             )
-            return http_answer(self._invoke(route.function_name, event))
+            return http_answer(self._take_turn(route.function_name, event))
         except RefusedError as refused:
             return self.refused(refused.kind)
 
@@ -222,10 +245,18 @@ class Front:
         """The gateway's answer for a kind of refusal."""
         return refusal(self._answers[kind], now=time.time())
 
+    def _take_turn(self, function_name: str, event: Mapping[str, Any]) -> object:
+        if not self._turns.acquire(timeout=self._patience_seconds):
+            raise RefusedError("THROTTLED")
+        try:
+            return self._invoke(function_name, event)
+        finally:
+            self._turns.release()
+
     def _invoke(self, function_name: str, event: Mapping[str, Any]) -> object:
         try:
             answered = self._lambda.invoke(FunctionName=function_name, Payload=json.dumps(event))
-        except self._lambda.exceptions.TooManyRequestsException:
+        except (self._lambda.exceptions.TooManyRequestsException, BotoCoreError):
             raise RefusedError("INTEGRATION_FAILURE") from None
         payload: object = json.loads(answered["Payload"].read())
         if answered.get("FunctionError"):

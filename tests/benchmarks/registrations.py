@@ -1,0 +1,164 @@
+"""A burst of registrations on the deployed system: ``python -m tests.benchmarks.registrations``.
+
+Real machines of the simulated EC2, ordered by the deployed functions, each with its own signed
+identity document, register at a steady rate (B02: that is when the reference's web tier died).
+They retry as stock workers do: a 5xx after the time that Retry-After names, a 4xx never.  What must
+hold is in ``Burst.measures``; a short version of the same is a journey.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+import requests
+
+from infra.local.samples import launch_config
+from infra.local.stage import LocalStage
+from tests.benchmarks.results import Measure, table
+from tests.journeys.world import BASE, DEAF_IMAGE, EC2_CONFIG, World, a_pool, until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+RATE = 34
+"""Registrations a second: 2,000 a minute."""
+SECONDS = 60
+PATIENCE_SECONDS = 90
+"""After which every machine must be registered, counted from the first one's attempt."""
+POOLS = 40
+
+
+@dataclass
+class Burst:
+    """What came of a burst.
+
+    ``answers`` counts (status, has Retry-After); the status of a call without answer is 0.
+    """
+
+    machines: int
+    answers: Counter[tuple[int, bool]] = field(default_factory=Counter)
+    registered_after: list[float] = field(default_factory=list)
+    """Seconds from the burst's begin to each registration."""
+    took: list[float] = field(default_factory=list)
+    """Seconds of each call."""
+
+    @property
+    def wrong_answers(self) -> int:
+        """Answers that a stock worker should never see: anything but 200 and a polite 503."""
+        right = self.answers[200, False] + self.answers[503, True]
+        return self.answers.total() - right
+
+    @property
+    def last(self) -> float:
+        """When the last machine was registered."""
+        return max(self.registered_after, default=0.0)
+
+    def quantile(self, share: float) -> float:
+        """Seconds that this share of the calls did not exceed."""
+        return sorted(self.took)[min(len(self.took) - 1, int(share * len(self.took)))]
+
+    def measures(self, *, within: float) -> list[Measure]:
+        """What is promised, and how it was kept."""
+        return [
+            Measure("wrong answers", self.wrong_answers, "calls", 0),
+            Measure("not registered", self.machines - len(self.registered_after), "machines", 0),
+            Measure("all registered after", round(self.last, 1), "s", within),
+        ]
+
+
+async def burst(
+    root_url: str, bodies: Sequence[dict[str, Any]], *, rate: float, patience_seconds: float
+) -> Burst:
+    """Register a machine with each body, ``rate`` of them a second."""
+    found = Burst(len(bodies))
+    began = time.monotonic()
+    timeout = aiohttp.ClientTimeout(total=30)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(root_url, timeout=timeout, connector=connector) as http:
+
+        async def one(number: int, body: dict[str, Any]) -> None:
+            await asyncio.sleep(began + number / rate - time.monotonic())
+            while time.monotonic() - began < patience_seconds:
+                wait_seconds = await _attempt(http, body, found)
+                if wait_seconds is None:
+                    found.registered_after.append(time.monotonic() - began)
+                    return
+                await asyncio.sleep(wait_seconds)
+
+        await asyncio.gather(*(one(number, body) for number, body in enumerate(bodies)))
+    return found
+
+
+async def _attempt(http: aiohttp.ClientSession, body: dict[str, Any], found: Burst) -> float | None:
+    """Seconds to wait before the next attempt; ``None`` if there need be none."""
+    began = time.monotonic()
+    status, retry_after = 0, None
+    with suppress(aiohttp.ClientError, TimeoutError):
+        async with http.post(f"{BASE}/worker/register", json=body) as answer:
+            await answer.read()
+        status, retry_after = answer.status, answer.headers.get("Retry-After")
+    found.took.append(time.monotonic() - began)
+    found.answers[status, retry_after is not None] += 1
+    if status == 200:
+        return None
+    return float(retry_after or 5)
+
+
+def prepare(world: World, *, machines: int, pools: int, prefix: str) -> list[dict[str, Any]]:
+    """Have machines launched in new pools; what each of them sends to register."""
+    each = machines // pools
+    ids = [f"{prefix}/pool-{number}" for number in range(pools)]
+    configs = [launch_config("lc-deaf", "us-east-1", image=DEAF_IMAGE)]
+    for pool_id in ids:
+        world.manager.createWorkerPool(pool_id, a_pool(configs, minimum=each, maximum=each))
+    bodies: list[list[dict[str, Any]]] = []
+    for pool_id in ids:
+        workers = until(lambda name=pool_id: _requested(world, name, each), seconds=120)  # type: ignore[misc]
+        bodies.append([world.registration(worker) for worker in workers])
+    return [body for together in zip(*bodies, strict=True) for body in together]
+
+
+def _requested(world: World, pool_id: str, count: int) -> list[dict[str, Any]]:
+    found = world.workers(pool_id)
+    return found if len(found) == count else []
+
+
+def main(arguments: list[str]) -> int:
+    """Run the burst on a stage of its own; 0 if all was kept."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.registrations")
+    parser.add_argument("--rate", type=float, default=RATE)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    given = parser.parse_args(arguments)
+    folder = ROOT / "build" / "bench" / "registrations"
+    machines = round(given.rate * given.seconds / POOLS) * POOLS
+    with (
+        LocalStage(folder=folder, schedules=False, ec2_config=EC2_CONFIG) as stage,
+        requests.Session() as http,
+    ):
+        world = World(stage, http)
+        began = time.monotonic()
+        bodies = prepare(world, machines=machines, pools=POOLS, prefix="burst")
+        print(f"{machines} machines launched in {time.monotonic() - began:.1f} s", flush=True)
+        found = asyncio.run(
+            burst(stage.root_url, bodies, rate=given.rate, patience_seconds=PATIENCE_SECONDS)
+        )
+    measures = found.measures(within=PATIENCE_SECONDS)
+    print(table(measures))
+    told = ", ".join(f"{status} × {count}" for (status, _), count in sorted(found.answers.items()))
+    quantiles = ", ".join(f"{share:.0%} in {found.quantile(share):.2f} s" for share in (0.5, 0.99))
+    print(f"answers: {told}; calls: {quantiles}, all in {max(found.took):.2f} s")
+    return 0 if all(measure.met for measure in measures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
