@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
 
 def a_proxy_event(
@@ -57,4 +59,57 @@ def a_proxy_event(
         },
         "body": text,
         "isBase64Encoded": as_base64 and body is not None,
+    }
+
+
+def a_scheduled_event(at: datetime, rule: str = "wm-local-provision-tick-aws") -> dict[str, Any]:
+    """What a rule of EventBridge sends when its schedule fires; whole seconds, UTC."""
+    return {
+        "version": "0",
+        "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa",
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": "123456789012",
+        "time": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": "us-east-1",
+        "resources": [f"arn:aws:events:us-east-1:123456789012:rule/{rule}"],
+        "detail": {},
+    }
+
+
+def an_sqs_event(
+    bodies: Sequence[Any], *, queue: str = "wm-local-provision-aws.fifo", group: str = "group"
+) -> dict[str, Any]:
+    """Records of a queue, as its event source hands them over; text bodies stay as they are."""
+    return {
+        "Records": [
+            _an_sqs_record(number, body, queue=queue, group=group)
+            for number, body in enumerate(bodies)
+        ]
+    }
+
+
+def _an_sqs_record(number: int, body: Any, *, queue: str, group: str) -> dict[str, Any]:
+    attributes = {
+        "ApproximateReceiveCount": "1",
+        "SentTimestamp": "1767323045000",
+        "SenderId": "AIDAIENQZJOLO23YVJ4VO",
+        "ApproximateFirstReceiveTimestamp": "1767323045001",
+    }
+    if queue.endswith(".fifo"):
+        attributes |= {
+            "SequenceNumber": f"188695377259{number:08d}",
+            "MessageGroupId": group,
+            "MessageDeduplicationId": f"{number:032x}",
+        }
+    return {
+        "messageId": f"059f36b4-87a3-44ab-83d2-{number:012d}",
+        "receiptHandle": "AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a",
+        "body": body if isinstance(body, str) else json.dumps(body),
+        "attributes": attributes,
+        "messageAttributes": {},
+        "md5OfBody": "e4e68fb7bd0e697a0ae8f1bb342846b3",
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{queue}",
+        "awsRegion": "us-east-1",
     }

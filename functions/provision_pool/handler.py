@@ -24,8 +24,8 @@ def handle(event: dict[str, Any], context: LambdaContext) -> None:
     """Take records of ``provision.fifo``.
 
     A pool that fails is logged and its message acknowledged: the next tick begins by finishing
-    what this one left, while a redelivery would only hold the pool's later ticks back.  A setting that is missing fails
-    the call: no tick repairs that.
+    what this one left, while a redelivery would only hold the pool's later ticks back.  A
+    setting that is missing fails the call: no tick repairs that.
     """
 
     def remaining() -> timedelta:

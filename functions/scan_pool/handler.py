@@ -15,8 +15,8 @@ def handle(event: dict[str, Any], _context: object) -> None:
     """Take records of ``scan.fifo``.
 
     A pool that fails is logged and its message acknowledged: the next list says all that this one
-    said, while a redelivery would only hold it back.  A setting that is missing fails
-    the call: no tick repairs that.
+    said, while a redelivery would only hold it back.  A setting that is missing fails the call:
+    no list repairs that.
     """
     for record in event["Records"]:
         try:

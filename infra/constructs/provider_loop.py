@@ -130,7 +130,9 @@ class ProviderLoop(Construct):
         tick = (
             # A list of thousands is parsed here: one whole processor.
             self._function("scan_tick", memory_mb=1769)
-            .writes(tables.providers)
+            # Pools that moved away are left here, once nothing of them is seen any more.
+            .writes(tables.pools, tables.providers)
+            .reads(tables.workers)
             .opens("WM_CLOUD_SECRET", self._secret)
             .puts_into(self._around.bucket)
             .sends_to("WM_QUEUE_TICKS", self._queues.scan_ticks)

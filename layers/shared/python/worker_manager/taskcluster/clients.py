@@ -21,7 +21,7 @@ from pydantic.alias_generators import to_camel
 from worker_manager.core.roles import Role, Roles
 from worker_manager.core.scopes import AllOf, is_grantable_scope, missing_scopes
 from worker_manager.taskcluster.certificates import CLIENT_ID
-from worker_manager.taskcluster.credentials import ISSUER_SCOPES, Issuer
+from worker_manager.taskcluster.credentials import ISSUER_SCOPES, QUEUE_SCOPES, Issuer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,9 +55,9 @@ class Clients:
         """Read the secret's text.
 
         An issuer that is not among the clients becomes one, with just the scopes that issuing
-        worker credentials takes.  Raises ``ValueError`` when anything is malformed, unknown or
-        given twice, when a token contradicts another, or when the issuer lacks a scope; its
-        message names the place and never an access token.
+        worker credentials and asking the queue take.  Raises ``ValueError`` when anything is
+        malformed, unknown or given twice, when a token contradicts another, or when the issuer
+        lacks a scope; its message names the place and never an access token.
         """
         book = _Book.model_validate_json(text)
         roles = Roles(tuple(Role(entry.role_id, entry.scopes) for entry in book.roles))
@@ -67,7 +67,8 @@ class Clients:
             if entry.client_id in by_id:
                 raise ValueError(f"client {entry.client_id} is given twice")
             by_id[entry.client_id] = _client(entry)
-        issuing = Client(issuer.client_id, issuer.access_token, ISSUER_SCOPES)
+        scopes = (*ISSUER_SCOPES, *QUEUE_SCOPES)
+        issuing = Client(issuer.client_id, issuer.access_token, scopes)
         _check_issuer(issuer, by_id.setdefault(issuer.client_id, issuing), roles)
         return cls(by_id=by_id, roles=roles, issuer=issuer)
 

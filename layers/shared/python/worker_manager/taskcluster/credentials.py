@@ -37,6 +37,14 @@ ISSUER_SCOPES = (
 )
 """What the issuing client must hold, as nobody can hand out what it does not have."""
 
+QUEUE_SCOPES = (
+    "queue:claimed-count:*",
+    "queue:claimed-list:*",
+    "queue:list-workers:*",
+    "queue:pending-count:*",
+)
+"""With what the loops ask the queue, in the issuer's name too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Issuer:

@@ -1,0 +1,64 @@
+"""A stage in moto with a simulated EC2, and requests signed for its root URL."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.loaders import create_loader
+from moto import mock_aws
+from moto.core.serialize import ResponseSerializer
+
+from infra.local.clouds.ec2 import Ec2Cloud, Ec2Server
+from tests.functions.deployed import DeployedStage
+from tests.functions.running import RunningStage
+from tests.http_server import serving
+from tests.infra.virtual_clock import VirtualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_loader() -> Iterator[None]:
+    """Each container makes a session of its own; let them share what is read from disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("botocore.session.create_loader", cache(create_loader))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _quick_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let moto write attribute values as they are; it looks for each type in six spellings."""
+    slow = ResponseSerializer.get_value
+
+    def get_value(self: ResponseSerializer, value: Any, key: str, shape: Any) -> Any:
+        if isinstance(value, dict) and shape.parent.name == "AttributeValue":
+            return value.get(key)
+        return slow(self, value, key, shape)
+
+    monkeypatch.setattr(ResponseSerializer, "get_value", get_value)
+
+
+@pytest.fixture
+def deployed() -> Iterator[DeployedStage]:
+    """The stage alone: nothing answers at its root URL."""
+    with mock_aws():
+        yield DeployedStage({"TickSeconds": "30"})
+
+
+@pytest.fixture
+def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningStage]:
+    """The stage with a task queue at its root URL and machines to launch."""
+    clock = VirtualClock()
+    with mock_aws(), Ec2Server(Ec2Cloud(clock=clock)) as ec2:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_EC2", ec2.url)
+        made: list[RunningStage] = []
+
+        def behind(root_url: str) -> RunningStage:
+            made.append(RunningStage(root_url, ec2.cloud, clock))
+            return made[0]
+
+        with serving(lambda root_url: behind(root_url).answer):
+            yield made[0]

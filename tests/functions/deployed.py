@@ -1,0 +1,197 @@
+"""The local stage's template, deployed into moto: what functions use, and their environments.
+
+Tables, queues, secrets, bus and bucket are made as the template says, and each function's
+variables are filled in as CloudFormation would.  No function is deployed: a test calls its handler
+with exactly that environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import boto3
+
+from infra.app import synthesise
+from infra.settings import STAGES
+from infra.stack import Code
+from tests.events import an_sqs_event
+from tests.functions.lambda_context import LambdaContext
+from worker_manager import wiring, wiring_api, wiring_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"
+BOOK = {
+    "clients": [{"clientId": "test/root", "accessToken": TOKEN, "scopes": ["*"]}],
+    "issuer": {"clientId": "test/issuer", "accessToken": TOKEN},
+}
+BUILDERS = (
+    wiring.loop,
+    wiring.keeper,
+    wiring_api.pools_api,
+    wiring_api.workers_api,
+    wiring_queue.queue_api,
+)
+ATTRIBUTES = ("FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit")
+SURROUNDINGS = ("AWS_", "TZ", "PATH", "HOME", "MOTO")
+
+
+@cache
+def local_template() -> dict[str, Any]:
+    """The local stage, synthesised once; layers are not needed to read it."""
+    with TemporaryDirectory() as folder:
+        top = Path(folder)
+        layer = top / "layer"
+        layer.mkdir()
+        (layer / "nothing.txt").write_text("")
+        code = Code(
+            functions=ROOT / "functions",
+            shared_layer=layer,
+            runtime_layer=layer,
+            hash_of=lambda folder: folder.name,
+        )
+        file = synthesise(STAGES["local"], code=code, outdir=top / "out", in_place=True)
+        template: dict[str, Any] = json.loads(file.read_text())
+        return template
+
+
+def function_names() -> list[str]:
+    """Every function of the stage, without the stage's prefix."""
+    return sorted(_functions())
+
+
+def _functions() -> dict[str, Mapping[str, Any]]:
+    return {
+        found["FunctionName"].removeprefix("wm-local-"): found
+        for _, found in _of_type("AWS::Lambda::Function")
+    }
+
+
+def _of_type(kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for logical_id, resource in local_template()["Resources"].items():
+        if resource["Type"] == kind:
+            yield logical_id, resource["Properties"]
+
+
+class DeployedStage:
+    """Everything but functions, in moto; ``parameters`` as at a deployment."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        declared = local_template()["Parameters"]
+        given = {name: str(found.get("Default", "")) for name, found in declared.items()}
+        self._refs = {**given, **parameters, "AWS::Region": "us-east-1"}
+        self.sqs: Any = boto3.client("sqs")
+        self.queue_urls: dict[str, str] = {}
+        self._create_tables()
+        self._create_queues()
+        self._create_the_rest()
+
+    def _create_tables(self) -> None:
+        client: Any = boto3.client("dynamodb")
+        for logical_id, found in _of_type("AWS::DynamoDB::Table"):
+            names = ("TableName", "KeySchema", "AttributeDefinitions", "BillingMode")
+            indexes = {k: v for k, v in found.items() if k == "LocalSecondaryIndexes"}
+            client.create_table(**{name: found[name] for name in names}, **indexes)
+            self._refs[logical_id] = found["TableName"]
+
+    def _create_queues(self) -> None:
+        for logical_id, found in _of_type("AWS::SQS::Queue"):
+            name = found["QueueName"]
+            attributes = {k: str(found[k]).lower() for k in ATTRIBUTES[:2] if k in found}
+            attributes |= {k: found[k] for k in ATTRIBUTES[2:] if k in found}
+            url = self.sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+            self._refs[logical_id] = self.queue_urls[name.removeprefix("wm-local-")] = url
+
+    def _create_the_rest(self) -> None:
+        secrets: Any = boto3.client("secretsmanager")
+        for logical_id, found in _of_type("AWS::SecretsManager::Secret"):
+            text = json.dumps(BOOK) if found["Name"].endswith("auth") else "generated"
+            made = secrets.create_secret(Name=found["Name"], SecretString=text)
+            self._refs[logical_id] = made["ARN"]
+        for logical_id, found in _of_type("AWS::Events::EventBus"):
+            boto3.client("events").create_event_bus(Name=found["Name"])
+            self._refs[logical_id] = found["Name"]
+        for logical_id, _ in _of_type("AWS::S3::Bucket"):
+            name = logical_id.lower()
+            boto3.client("s3").create_bucket(Bucket=name)
+            self._refs[logical_id] = name
+
+    def environment(self, name: str) -> dict[str, str]:
+        """A function's variables, filled in."""
+        given = _functions()[name]["Environment"]["Variables"]
+        return {variable: self._text(value) for variable, value in given.items()}
+
+    def _text(self, value: Any) -> str:
+        match value:
+            case str():
+                return value
+            case {"Ref": name}:
+                return self._refs[name]
+            case {"Fn::Join": [separator, parts]}:
+                return str(separator).join(self._text(part) for part in parts)
+            case _:
+                raise AssertionError(f"nothing is known of {value}")
+
+    @contextmanager
+    def container(self, name: str, **changes: str | None) -> Iterator[None]:
+        """A new container of a function: its environment, with ``changes``, and nothing built."""
+        kept = {k: v for k, v in os.environ.items() if k.startswith(SURROUNDINGS)}
+        wanted = {**kept, **self.environment(name), **changes}
+        present = {k: v for k, v in wanted.items() if v is not None}
+        with patch.dict(os.environ, present, clear=True):
+            _forget()
+            try:
+                yield
+            finally:
+                _forget()
+
+    def call(self, name: str, event: Mapping[str, Any], **changes: str | None) -> Any:
+        """Call a function's handler in a container of its own."""
+        folder = name.removesuffix("-aws").replace("-", "_")
+        with self.container(name, **changes):
+            return import_module(f"functions.{folder}.handler").handle(event, LambdaContext())
+
+    def drain(self, queue: str) -> list[dict[str, Any]]:
+        """Take every message that is due from a queue, each as the event it becomes."""
+        url = self.queue_urls[queue]
+        events = []
+        while found := self._receive(url):
+            for message in found:
+                group = message.get("Attributes", {}).get("MessageGroupId", "")
+                events.append(
+                    an_sqs_event([message["Body"]], queue=f"wm-local-{queue}", group=group)
+                )
+                self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        return events
+
+    def _receive(self, url: str) -> list[Any]:
+        answer = self.sqs.receive_message(
+            QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"]
+        )
+        return list(answer.get("Messages", ()))
+
+    def serve(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer a request by the function of its path, as the gateway does."""
+        path = event["path"]
+        name = "pools-api"
+        if path.startswith("/api/queue/"):
+            name = "queue-api"
+        elif "/workers" in path or "/worker/" in path:
+            name = "workers-api"
+        answer: dict[str, Any] = self.call(name, event)
+        return answer
+
+
+def _forget() -> None:
+    for build in BUILDERS:
+        build.cache_clear()
