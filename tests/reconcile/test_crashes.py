@@ -64,7 +64,7 @@ def test_a_provision_that_crashes_anywhere_ends_in_the_same_fleet(new_world: New
 
     steps = crash_at_every_step(prepare, World.tick, check)
     assert steps.count("launch") == 2
-    assert steps.count("publish") == 2
+    assert steps.count("publish") == 1
 
 
 def test_a_provision_of_which_everything_can_fail_ends_in_the_same_fleet_and_errors(

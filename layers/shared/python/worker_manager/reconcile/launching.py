@@ -45,10 +45,10 @@ GROUP = 8
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one call made of an order: the order as it stands now, and its machines."""
+    """What one call made of an order: the order as it stands now, and the rows written."""
 
     order: Order
-    machines: tuple[Sighting, ...] = ()
+    written: Sequence[Worker] = ()
     error: CloudError | None = None
 
 
@@ -90,6 +90,7 @@ def carry_out(
         plan = after
         _count(plan, outcomes, deps)
         _come_back(plan, outcomes, deps)
+        deps.outbox.send_workers(row for outcome in outcomes for row in outcome.written)
     return plan
 
 
@@ -179,9 +180,8 @@ def _launch(
         return Outcome(settled(order, 0, error), error=error)
     now = deps.clock()
     rows = [new_worker(plan, order, machine, lifecycle, now) for machine in launched.machines]
-    deps.outbox.send_workers(deps.stores.workers.put_all_new(rows))
-    after = settled(order, len(rows), launched.error)
-    return Outcome(after, launched.machines, launched.error)
+    written = deps.stores.workers.put_all_new(rows)
+    return Outcome(settled(order, len(rows), launched.error), written, launched.error)
 
 
 def _report_failures(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
