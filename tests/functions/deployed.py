@@ -2,7 +2,7 @@
 
 Tables, queues, secrets, bus and bucket are made as the template says, and each function's
 variables are filled in as CloudFormation would.  No function is deployed: a test calls its handler
-with exactly that environment.
+with exactly that environment, and each AWS call must be one that the function's role allows.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import local
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import boto3
+from botocore.client import BaseClient
 
 from infra.app import synthesise
 from infra.settings import STAGES
 from infra.stack import Code
 from tests.events import an_sqs_event
 from tests.functions.lambda_context import LambdaContext
+from tests.functions.roles import NotAllowedError, Role
 from worker_manager import wiring, wiring_api, wiring_queue
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ BUILDERS = (
     wiring_api.workers_api,
     wiring_queue.queue_api,
 )
+ELSEWHERE = local()
+"""Says in ``running`` that a thread is no part of the function that is being called."""
 ATTRIBUTES = ("FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit")
 SURROUNDINGS = ("AWS_", "TZ", "PATH", "HOME", "MOTO")
 
@@ -148,12 +153,33 @@ class DeployedStage:
         kept = {k: v for k, v in os.environ.items() if k.startswith(SURROUNDINGS)}
         wanted = {**kept, **self.environment(name), **changes}
         present = {k: v for k, v in wanted.items() if v is not None}
-        with patch.dict(os.environ, present, clear=True):
+        with patch.dict(os.environ, present, clear=True), self._held_to(name):
             _forget()
             try:
                 yield
             finally:
                 _forget()
+
+    @contextmanager
+    def _held_to(self, name: str) -> Iterator[None]:
+        """Calls to AWS are checked against a function's role before they are made."""
+        role = Role(local_template(), _functions()[name])
+        ids = {value: logical_id for logical_id, value in self._refs.items()}
+        make: Any = BaseClient._make_api_call  # type: ignore[attr-defined]
+        refused: list[str] = []
+
+        def checked(client: BaseClient, operation: str, params: Any) -> Any:
+            if not getattr(ELSEWHERE, "running", False):
+                try:
+                    role.check(client.meta.service_model.service_name, operation, params, ids)
+                except NotAllowedError as error:
+                    refused.append(str(error))
+                    raise
+            return make(client, operation, params)
+
+        with patch.object(BaseClient, "_make_api_call", checked):
+            yield
+        assert not refused, f"{name} may not: {refused}"
 
     def call(self, name: str, event: Mapping[str, Any], **changes: str | None) -> Any:
         """Call a function's handler in a container of its own."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import mohawk  # type: ignore[import-untyped]
 
 from tests.events import a_proxy_event, a_scheduled_event
-from tests.functions.deployed import TOKEN, DeployedStage
+from tests.functions.deployed import ELSEWHERE, TOKEN, DeployedStage
 from worker_manager import wiring_queue
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.moments import to_wire
@@ -39,6 +39,7 @@ class RunningStage:
 
     def answer(self, event: dict[str, Any]) -> dict[str, Any]:
         """What the stage's functions hear when they ask at the root URL."""
+        ELSEWHERE.running = True
         return self._queue.handle(event)
 
     def ask(self, name: str, method: str, path: str, body: Any = None) -> Any:

@@ -1,0 +1,91 @@
+"""What a function's role lets it do, held against every AWS call that its handler makes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from infra.local.template import referred_to
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+TRANSACTED = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+}
+ACTIONS = {"SendMessageBatch": "SendMessage"}
+TARGETS = {
+    "dynamodb": "TableName",
+    "sqs": "QueueUrl",
+    "secretsmanager": "SecretId",
+    "s3": "Bucket",
+}
+"""Which parameter of a service's calls names what is used."""
+
+
+class NotAllowedError(AssertionError):
+    """A call that AWS would have refused."""
+
+
+class Role:
+    """The role of one function in a template; resources are told apart by logical id."""
+
+    def __init__(self, template: Mapping[str, Any], function: Mapping[str, Any]) -> None:
+        [role, _] = function["Role"]["Fn::GetAtt"]
+        self._allowed: set[tuple[str, str]] = set()
+        for resource in template["Resources"].values():
+            if resource["Type"] != "AWS::IAM::Policy":
+                continue
+            if {"Ref": role} in resource["Properties"]["Roles"]:
+                for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
+                    self._allow(statement)
+
+    def _allow(self, statement: Mapping[str, Any]) -> None:
+        given = statement["Action"]
+        targets = {*referred_to(statement["Resource"]), *_refs(statement["Resource"])}
+        for action in [given] if isinstance(given, str) else given:
+            self._allowed |= {(action, target) for target in (*targets, "*")}
+
+    def check(
+        self, service: str, operation: str, params: Mapping[str, Any], ids: Mapping[str, str]
+    ) -> None:
+        """Raises ``NotAllowedError``; ``ids`` gives the logical id of a name, URL or ARN."""
+        for action, name in _needed(service, operation, params):
+            target = ids.get(name, "*") if name else "*"
+            if (action, target) not in self._allowed:
+                raise NotAllowedError(f"{action} on {name or 'anything'}")
+
+
+def _needed(
+    service: str, operation: str, params: Mapping[str, Any]
+) -> Iterator[tuple[str, str | None]]:
+    """Actions that a call takes, each with the name of what it is done to."""
+    match operation:
+        case "TransactWriteItems":
+            for item in params["TransactItems"]:
+                for kind, given in item.items():
+                    yield f"dynamodb:{TRANSACTED[kind]}", given["TableName"]
+        case "BatchGetItem":
+            for table in params["RequestItems"]:
+                yield f"dynamodb:{operation}", table
+        case "PutEvents":
+            for entry in params["Entries"]:
+                yield f"events:{operation}", entry["EventBusName"]
+        case _:
+            target = params[TARGETS[service]] if service in TARGETS else None
+            yield f"{service}:{ACTIONS.get(operation, operation)}", target
+
+
+def _refs(value: Any) -> Iterator[str]:
+    """Logical ids that are referred to as a whole."""
+    match value:
+        case {"Ref": name}:
+            yield name
+        case dict():
+            for inner in value.values():
+                yield from _refs(inner)
+        case list():
+            for inner in value:
+                yield from _refs(inner)
