@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 import pytest
 
+from infra.local.children import free_port
 from infra.local.front import Front, RefusedError, find_route, http_answer, proxy_event
 from infra.local.template import Route
 
@@ -57,6 +59,7 @@ TEMPLATE: dict[str, Any] = {
         for kind, status in (
             ("REQUEST_TOO_LARGE", "413"),
             ("MISSING_AUTHENTICATION_TOKEN", "404"),
+            ("THROTTLED", "503"),
             ("INTEGRATION_FAILURE", "503"),
             ("INTEGRATION_TIMEOUT", "503"),
             ("DEFAULT_5XX", "500"),
@@ -253,3 +256,40 @@ def test_a_body_above_the_gateways_limit_is_refused_unread(
 
     assert (status, json.loads(body)["code"]) == (413, "REQUEST_TOO_LARGE")
     assert pretend_lambda.events == []
+
+
+class SlowLambda(PretendLambda):
+    """Answers when it is let go."""
+
+    called: ClassVar[Event] = Event()
+    let_go: ClassVar[Event] = Event()
+
+    def do_POST(self) -> None:
+        self.called.set()
+        self.let_go.wait(10)
+        super().do_POST()
+
+
+def test_a_request_that_waited_too_long_for_its_turn_is_one_too_many() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), SlowLambda) as server, ThreadPoolExecutor() as pool:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        with Front(TEMPLATE, emulator=url, port=0, at_once=1, patience_seconds=0.05) as front:
+            first = pool.submit(ask, front, "GET", "/x")
+            assert SlowLambda.called.wait(10)
+            status, headers, body = ask(front, "GET", "/x")
+            SlowLambda.let_go.set()
+            assert first.result()[0] == 200
+            assert ask(front, "GET", "/x")[0] == 200
+        server.shutdown()
+
+    assert (status, json.loads(body)["code"]) == (503, "THROTTLED")
+    assert headers["Retry-After"] == "5"
+
+
+def test_an_emulator_that_hangs_up_is_a_failure_worth_a_retry() -> None:
+    with Front(TEMPLATE, emulator=f"http://127.0.0.1:{free_port()}", port=0) as front:
+        status, headers, body = ask(front, "GET", "/x")
+
+    assert (status, json.loads(body)["code"]) == (503, "INTEGRATION_FAILURE")
+    assert headers["Retry-After"] == "5"

@@ -1,0 +1,39 @@
+"""``make demo`` plays its script to a good end."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.local.children import clean_environment
+from infra.local.demo import DEFINITIONS, SCARCE, SILENT, STEADY
+from infra.local.synth import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.journey
+
+
+@pytest.mark.timeout(200)
+def test_the_demo_ends_well_and_says_what_happened(tmp_path: Path) -> None:
+    played = subprocess.run(
+        [sys.executable, "-m", "infra.local.demo"],
+        cwd=ROOT,
+        env=clean_environment(home=tmp_path, path=str(ROOT / ".venv" / "bin")),
+        capture_output=True,
+        text=True,
+        timeout=190,
+        check=False,
+    )
+    assert played.returncode == 0, played.stdout + played.stderr
+    rows = {line.split()[0]: line for line in played.stdout.splitlines() if "/" in line}
+    assert rows.keys() >= DEFINITIONS.keys()
+    assert re.match(rf"{STEADY} +18/18 ", rows[STEADY])
+    assert re.match(rf"{SCARCE} +10/10 .*lc-full no-capacity × \d", rows[SCARCE])
+    assert re.match(rf"{SILENT} +0/2 .*lc-silent never-claimed × \d", rows[SILENT])
+    assert played.stdout.splitlines()[-1] == "ok"
