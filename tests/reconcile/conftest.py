@@ -48,21 +48,29 @@ def alarms_only() -> Iterator[None]:
     logger.setLevel(before)
 
 
-@pytest.fixture
-def new_world(quick_answers: None, alarms_only: None) -> Iterator[Callable[..., World]]:
-    """A world with empty tables each time; the one before it is over then."""
+@pytest.fixture(scope="module")
+def shared_tables() -> Iterator[Tables]:
+    """Tables that the worlds of a module use one after the other: making them takes long."""
     with mock_aws():
         tables = Tables.bind({name: name for name in TABLES}, SESSION, REGION)
         for name in TABLES:
             getattr(tables, name).create_table(billing_mode="PAY_PER_REQUEST")
-        stored = dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].tables
+        yield tables
 
-        def make(**options: Any) -> World:
-            for name in TABLES:
-                stored[name].items.clear()
-            return World(tables, **options)
 
-        yield make
+@pytest.fixture
+def new_world(
+    shared_tables: Tables, quick_answers: None, alarms_only: None
+) -> Callable[..., World]:
+    """A world with empty tables each time; the one before it is over then."""
+    stored = dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].tables
+
+    def make(**options: Any) -> World:
+        for name in TABLES:
+            stored[name].items.clear()
+        return World(shared_tables, **options)
+
+    return make
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.factories import POOL_ID
 from tests.reconcile.invariants import assert_sound
 from tests.reconcile.steps import CrashError
 from tests.reconcile.world import World, heads
-from worker_manager.core.errors import CloudUnavailableError, ThrottledError
+from worker_manager.core.errors import CloudUnavailableError, OutOfCapacityError, ThrottledError
 from worker_manager.core.events import POOL_ERROR, WORKER_REQUESTED, WORKER_STOPPED
 from worker_manager.core.health import Health
 from worker_manager.providers.fake import Method
@@ -67,19 +67,23 @@ def test_a_provision_that_crashes_anywhere_ends_in_the_same_fleet(new_world: New
     assert steps.count("publish") == 1
 
 
-def test_a_provision_of_which_everything_can_fail_ends_in_the_same_fleet_and_errors(
+def test_an_order_that_is_refused_is_reported_and_replaced_wherever_we_crash(
     new_world: NewWorld,
 ) -> None:
     def prepare() -> World:
         world = new_world()
         world.save_pool(heads=heads("lc-a", "lc-b"), maximum=10)
-        world.demand(pending=4)
-        world.cloud.capacity["lc-a"] = 1
+        world.demand(pending=3)
+        world.provider.fail(Method.LAUNCH, OutOfCapacityError("none left"))
         return world
 
     def check(world: World) -> None:
-        world.run_until(lambda: len(world.cloud.alive()) == 4)
-        assert "no-capacity" in {error.kind for error in world.pool_errors()}
+        world.clock.advance(seconds=30)
+        world.tick()
+        assert len(world.cloud.alive()) == 3
+        plans = [world.stores.plans.get(POOL_ID, tick) for tick in world.plans()]
+        refused = {order.order_id for plan in plans if plan for order in plan.orders if order.error}
+        assert refused <= {error.extra["orderId"] for error in world.pool_errors()}
         told = [e["detail"]["errorId"] for e in world.bus.published if e["name"] == POOL_ERROR]
         assert {error.error_id for error in world.pool_errors()} == set(told)
 
@@ -146,7 +150,7 @@ def test_a_scan_that_crashes_anywhere_stops_and_buries_the_same_workers(
         return world
 
     def check(world: World) -> None:
-        world.run(minutes=2)
+        world.settle()
         assert len(world.cloud.alive()) == 1
         assert world.states() == {"requested": 1, "stopped": 2}
         assert world.bus.names().count(WORKER_STOPPED) >= 2
@@ -190,7 +194,7 @@ def test_the_delete_of_a_removed_worker_may_crash_anywhere(new_world: NewWorld) 
         return world
 
     def check(world: World) -> None:
-        world.run(minutes=2)
+        world.settle()
         assert world.cloud.alive() == []
         assert world.states() == {"stopped": 1}
 

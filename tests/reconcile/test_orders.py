@@ -103,15 +103,18 @@ def test_an_order_without_answer_is_settled_by_a_list_after_ten_minutes(world: W
     world.save_pool()
     world.demand(pending=2)
     world.provider.fail(Method.LAUNCH, LOST, times=1000)
-    world.run(minutes=10)
+    world.run_slowly(minutes=10)
     (plan,) = world.open_plans()
-    assert len({call.subject for call in world.provider.calls if call.method is Method.LAUNCH}) == 1
+    sent = [call.subject for call in world.provider.calls if call.method is Method.LAUNCH]
+    assert len(sent) == 10
+    assert set(sent) == {plan.orders[0].order_id}
 
-    world.provider.fail(Method.LAUNCH, LOST, times=0)
+    world.clock.advance(minutes=1)
     world.provider._faults.clear()
-    world.run(minutes=2)
+    world.scan()
+    world.tick()
 
-    assert plan.tick not in [open_plan.tick for open_plan in world.open_plans()]
+    assert world.open_plans() == []
     assert health(world).failed == {"lost": 2}
     assert world.states() == {"requested": 2}
 
@@ -122,7 +125,7 @@ def test_what_an_unanswered_order_brought_is_adopted_and_counted(world: World) -
     world.provider.fail(Method.LAUNCH, LOST, after_acting=True)
     world.provider.fail(Method.LAUNCH, LOST, times=1000)
 
-    world.run(minutes=12)
+    world.run_slowly(minutes=12)
 
     assert world.states() == {"requested": 2}
     assert len(world.cloud.machines) == 2
@@ -134,7 +137,7 @@ def test_an_order_that_was_throttled_for_ten_minutes_blames_nobody(world: World)
     world.save_pool()
     world.demand(pending=1)
     world.provider.fail(Method.LAUNCH, ThrottledError("slow"), times=1000)
-    world.run(minutes=11)
+    world.run_slowly(minutes=11)
     world.provider._faults.clear()
 
     world.run_until(lambda: len(world.cloud.alive()) == 1 and not world.open_plans(), minutes=5)
@@ -151,7 +154,7 @@ def test_a_stale_location_keeps_its_orders_open_and_alarms(
     world.provider.fail(Method.LAUNCH, LOST, times=1000)
     world.provider.fail(Method.INSTANCES, LOST, times=1000)
 
-    world.run(minutes=16)
+    world.run_slowly(minutes=16)
 
     assert len(world.open_plans()) == 1
     assert "an order waits for a complete list" in caplog.messages
@@ -163,7 +166,7 @@ def test_a_stale_location_keeps_its_orders_open_and_alarms(
 def test_a_location_that_cannot_be_listed_gets_no_new_orders(world: World) -> None:
     world.save_pool(heads=[a_head("lc-a"), a_head("lc-b", location=WEST)])
     world.provider.fail(Method.INSTANCES, LOST, times=1000, subject=REGION)
-    world.run(minutes=6)
+    world.run_slowly(minutes=6)
 
     world.demand(pending=4)
     world.tick()

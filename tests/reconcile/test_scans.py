@@ -307,7 +307,7 @@ def test_a_ghost_stops_counting_for_at_most_a_tenth_or_one(world: World) -> None
         world.remove(machine.key)
     world.lose("advance")
 
-    world.run(minutes=19)
+    world.run_slowly(minutes=19)
     assert len(world.cloud.machines) == 2
     world.run(minutes=3)
 

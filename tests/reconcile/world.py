@@ -203,6 +203,13 @@ class World:
             if number % 2 == 0:
                 self.scan()
 
+    def run_slowly(self, *, minutes: int) -> None:
+        """As ``run`` where ticks and scans are as rare as once a minute."""
+        for _ in range(minutes):
+            self.clock.advance(minutes=1)
+            self.tick()
+            self.scan()
+
     def publish(self) -> None:
         """What no scan reaches is sent again, on a schedule of its own."""
         publish(self.keeper)
