@@ -13,6 +13,7 @@ from aws_lambda_powertools.utilities.batch import (
 from worker_manager import wiring
 from worker_manager.core.messages import advance_from_json
 from worker_manager.reconcile.advance import advance
+from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
@@ -22,9 +23,14 @@ if TYPE_CHECKING:
 
 def handle(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
     """Take records of ``advance``; what fails comes again, and at last to its dead letters."""
+    deps = wiring.loop()
 
     def one(record: SQSRecord) -> None:
-        advance(advance_from_json(record.json_body), wiring.loop())
+        try:
+            advance(advance_from_json(record.json_body), deps)
+        except Exception:
+            logger.exception("a message failed, it comes again", body=record.body)
+            raise
 
     processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
     return process_partial_response(event, one, processor, context)

@@ -200,6 +200,17 @@ class DeployedStage:
                 self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         return events
 
+    def waiting(self, queue: str) -> tuple[int, int]:
+        """How many messages a queue has that are due, and that are delayed."""
+        answer = self.sqs.get_queue_attributes(
+            QueueUrl=self.queue_urls[queue], AttributeNames=["All"]
+        )
+        found = answer["Attributes"]
+        return (
+            int(found["ApproximateNumberOfMessages"]),
+            int(found["ApproximateNumberOfMessagesDelayed"]),
+        )
+
     def _receive(self, url: str) -> list[Any]:
         answer = self.sqs.receive_message(
             QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 import botocore.session
@@ -112,9 +112,11 @@ class Base:
         return read_secret(self.client("secretsmanager"), self.settings.required(variable))
 
     def senders(self) -> Mapping[str, Sender]:
-        """The queues that this function may send to."""
-        return {
-            name: SqsSender(self.client("sqs"), self.settings.required(variable))
-            for name, variable in SENDERS.items()
-            if self.has(variable)
-        }
+        """The queues that this function may send to; any other names its variable when used."""
+        return {name: self._sender(variable) for name, variable in SENDERS.items()}
+
+    def _sender(self, variable: str) -> Sender:
+        if self.has(variable):
+            return SqsSender(self.client("sqs"), self.settings.required(variable))
+        missing: Any = NotGiven(variable)
+        return cast("Sender", missing)

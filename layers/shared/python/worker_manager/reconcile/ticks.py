@@ -52,18 +52,16 @@ def from_schedule(
 ) -> Tick:
     """The first slot of a minute; the others are sent to ``ticks``, each with its delay.
 
-    ``late`` is how long after its time the schedule fired; it takes nothing from later slots, and
-    those that it has made stale are left out.
+    ``late`` is how long after its time the schedule fired: later slots keep their time, and those
+    that are past are left out, as this one is done now.
     """
     scheduled = from_wire(event["time"])
     slots = [Tick(scheduled, slot, interval) for slot in range(1, int(MINUTE / interval))]
+    waits = [(tick, tick.due - scheduled - late) for tick in slots]
     ticks.send(
-        Message(
-            {"time": event["time"], "slot": tick.slot},
-            delay=max(0, int((tick.due - scheduled - late).total_seconds())),
-        )
-        for tick in slots
-        if not is_stale(tick.due, scheduled + late, interval)
+        Message({"time": event["time"], "slot": tick.slot}, delay=int(wait.total_seconds()))
+        for tick, wait in waits
+        if wait > timedelta(0)
     )
     return Tick(scheduled, 0, interval)
 
