@@ -21,7 +21,7 @@ MAXIMUM = 4
 @pytest.mark.usefixtures("fleet")
 def test_a_pool_grows_for_its_tasks_and_shrinks_to_nothing(world: World) -> None:
     pool_id = "journey/life"
-    configs = [launch_config("lc-full", FULL_REGION), launch_config("lc-free", "us-east-1")]
+    configs = [launch_config("lc-full", FULL_REGION), launch_config("lc-free", "us-west-2")]
     world.manager.createWorkerPool(pool_id, a_pool(configs, maximum=MAXIMUM))
     tasks = create_tasks(world.queue, pool_id, 8, seconds=0.5)
     most = 0
@@ -53,6 +53,7 @@ def _everybody_heard(world: World, pool_id: str) -> None:
         "launch-config-created",
         "worker-requested",
         "worker-running",
+        "worker-removed",
         "worker-stopped",
         "worker-pool-error",
     }
@@ -63,7 +64,7 @@ def _everybody_heard(world: World, pool_id: str) -> None:
     created = world.events.of(pool_id, "launch-config-created")
     assert {event["launchConfigId"] for event in created} == {"lc-full", "lc-free"}
     workers = {worker["workerId"] for worker in world.workers(pool_id)}
-    for name in ("worker-requested", "worker-running", "worker-stopped"):
+    for name in ("worker-requested", "worker-running", "worker-removed", "worker-stopped"):
         told = world.events.of(pool_id, name)
         assert {event["workerId"] for event in told} == workers
         assert {event["launchConfigId"] for event in told} == {"lc-free"}

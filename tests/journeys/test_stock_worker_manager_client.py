@@ -69,19 +69,39 @@ class TestPools:
         pool_id, definition = "journey/defined", a_pool()
         created = world.manager.createWorkerPool(pool_id, definition)
         assert created["workerPoolId"] == pool_id
-        lifecycle = {"reregistrationTimeout": 345600, **definition["config"]["lifecycle"]}
-        assert created["config"] == {**definition["config"], "lifecycle": lifecycle}
+        assert created["config"] == definition["config"]
         assert world.manager.workerPool(pool_id) == created
 
-        changed = {**definition, "description": "changed"}
+        [launch_config_before] = definition["config"]["launchConfigs"]
+        options = {**launch_config_before["workerManager"], "maxCapacity": 2}
+        changed = {
+            **definition,
+            "description": "changed",
+            "config": {
+                **definition["config"],
+                "launchConfigs": [{**launch_config_before, "workerManager": options}],
+            },
+        }
         updated = world.manager.updateWorkerPool(pool_id, changed)
         assert updated["description"] == "changed"
+        assert updated["config"]["launchConfigs"][0]["workerManager"] == options
         assert updated["created"] == created["created"]
         assert updated["lastModified"] > created["lastModified"]
 
         assert world.manager.deleteWorkerPool(pool_id)["providerId"] == "null-provider"
-        names = until(lambda: world.events.names(pool_id) >= {"launch-config-archived"})
-        assert names
+        wanted = {
+            "worker-pool-created",
+            "worker-pool-updated",
+            "launch-config-created",
+            "launch-config-updated",
+            "launch-config-archived",
+        }
+        until(lambda: world.events.names(pool_id) >= wanted)
+        assert {
+            event["launchConfigId"]
+            for event in world.events.of(pool_id)
+            if "launchConfigId" in event
+        } == {"lc-a"}
 
     def test_pools_are_listed_page_by_page(self, world: World) -> None:
         expected = {f"journey/listed-{number}" for number in range(3)}
@@ -223,6 +243,15 @@ class TestStaticWorkers:
         )
         worker = world.client(taskcluster.WorkerManager, credentials=registered["credentials"])
         assert worker.shouldWorkerTerminate(*key)["terminate"] is False
+        renewed = worker.reregisterWorker(
+            {
+                "workerPoolId": pool_id,
+                "workerGroup": "rack-1",
+                "workerId": "host-1",
+                "secret": registered["secret"],
+            }
+        )
+        assert renewed["credentials"]["clientId"] == registered["credentials"]["clientId"]
 
         world.manager.removeWorker(*key)
         assert world.manager.worker(*key)["state"] == "stopped"

@@ -41,6 +41,13 @@ MACHINE_RULES: Mapping[str, Any] = {
     "rules": [{"image_id": DEAF_IMAGE, "overrides": {"registers": False}}],
 }
 
+PATIENT: Mapping[str, int] = {
+    "registrationTimeout": 1800,
+    "reregistrationTimeout": 345_600,
+    "queueInactivityTimeout": 7200,
+}
+"""Longer than any journey: machines that wait for their test are not taken for broken ones."""
+
 BASE = "/api/worker-manager/v1"
 
 
@@ -63,6 +70,7 @@ def a_pool(
         description="a journey",
     )
     made["config"]["minCapacity"] = minimum
+    made["config"]["lifecycle"] = PATIENT
     return made
 
 
