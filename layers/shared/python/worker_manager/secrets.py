@@ -25,7 +25,7 @@ def access_key(text: str) -> AccessKey | None:
     """The AWS access key in a provider's secret.
 
     ``{"accessKeyId", "secretAccessKey"}`` as in the reference's provider configuration; ``None``
-    for anything else: then the function's own role is used.
+    for anything else: then the function's own role is used.  ``ValueError`` for half a key.
     """
     try:
         given = json.loads(text)
@@ -33,4 +33,6 @@ def access_key(text: str) -> AccessKey | None:
         return None
     if not isinstance(given, dict) or "accessKeyId" not in given:
         return None
+    if not given.get("secretAccessKey"):
+        raise ValueError("the secret has an accessKeyId but no secretAccessKey")
     return AccessKey(given["accessKeyId"], given["secretAccessKey"])

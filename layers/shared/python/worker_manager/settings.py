@@ -120,7 +120,11 @@ class Settings:
     @property
     def provider_queues(self) -> dict[str, dict[str, str]]:
         """Provider id → the queues an API function may send to (``provision``, ``advance``)."""
-        return dict(self._json("WM_QUEUES"))
+        given = self._json("WM_QUEUES")
+        for name, urls in given.items():
+            if not isinstance(urls, dict):
+                raise MissingSettingError(f"WM_QUEUES: {name!r} is no object of URLs by purpose")
+        return given
 
     @property
     def trusted_ec2_keys(self) -> str:
