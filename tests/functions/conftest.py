@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.loaders import create_loader
 from moto import mock_aws
 from moto.core.serialize import ResponseSerializer
 
@@ -18,14 +16,6 @@ from tests.infra.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _one_loader() -> Iterator[None]:
-    """Each container makes a session of its own; let them share what is read from disk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("botocore.session.create_loader", cache(create_loader))
-        yield
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 import boto3
 from botocore.client import BaseClient
+from botocore.loaders import create_loader
 
 from infra.app import synthesise
 from infra.settings import STAGES
@@ -45,6 +46,8 @@ BUILDERS = (
     wiring_api.workers_api,
     wiring_queue.queue_api,
 )
+_loader = cache(create_loader)
+"""Containers make sessions of their own; what those read from disk is read once."""
 ELSEWHERE = local()
 """Says in ``running`` that a thread is no part of the function that is being called."""
 ATTRIBUTES = ("FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit")
@@ -153,7 +156,11 @@ class DeployedStage:
         kept = {k: v for k, v in os.environ.items() if k.startswith(SURROUNDINGS)}
         wanted = {**kept, **self.environment(name), **changes}
         present = {k: v for k, v in wanted.items() if v is not None}
-        with patch.dict(os.environ, present, clear=True), self._held_to(name):
+        with (
+            patch.dict(os.environ, present, clear=True),
+            patch("botocore.session.create_loader", _loader),
+            self._held_to(name),
+        ):
             _forget()
             try:
                 yield
@@ -216,17 +223,6 @@ class DeployedStage:
             QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"]
         )
         return list(answer.get("Messages", ()))
-
-    def serve(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a request by the function of its path, as the gateway does."""
-        path = event["path"]
-        name = "pools-api"
-        if path.startswith("/api/queue/"):
-            name = "queue-api"
-        elif "/workers" in path or "/worker/" in path:
-            name = "workers-api"
-        answer: dict[str, Any] = self.call(name, event)
-        return answer
 
 
 def _forget() -> None:
