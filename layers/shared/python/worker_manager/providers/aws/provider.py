@@ -23,7 +23,7 @@ from worker_manager.providers.aws.launch import (
     run_instances_request,
 )
 from worker_manager.providers.aws.listing import list_deployment, read_sightings
-from worker_manager.providers.aws.times import read_times_fast
+from worker_manager.providers.aws.reading import read_only_needed, read_times_fast
 from worker_manager.providers.protocol import Terminated
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class AwsProvider:
         with self._lock:
             if location not in self._clients:
                 with cloud_errors(launching=True):
-                    self._clients[location] = self._session.client(
-                        "ec2", region_name=location, config=self._config
-                    )
+                    client = self._session.client("ec2", region_name=location, config=self._config)
+                read_only_needed(client)
+                self._clients[location] = client
             return self._clients[location]
