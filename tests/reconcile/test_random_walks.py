@@ -140,5 +140,5 @@ def test_any_walk_keeps_the_invariants_and_ends_with_what_is_needed(
     new_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Walk, "new_world", staticmethod(new_world), raising=False)
-    budget = settings(max_examples=6, stateful_step_count=15, deadline=None, derandomize=True)
+    budget = settings(max_examples=5, stateful_step_count=15, deadline=None, derandomize=True)
     run_state_machine_as_test(Walk, settings=budget)

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tests.factories import POOL_ID
+from tests.reconcile.deployment import PLENTY
 from tests.reconcile.steps import READS
-from tests.reconcile.world import PLENTY, World
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.core.moments import to_wire
 from worker_manager.reconcile.deadline import Deadline
@@ -15,6 +15,7 @@ from worker_manager.reconcile.provision import provision
 from worker_manager.reconcile.ticks import from_message, from_schedule, provision_tick
 
 if TYPE_CHECKING:
+    from tests.reconcile.world import World
     from worker_manager.core.model import Json
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.factories import POOL_ID
+from tests.reconcile.deployment import PLENTY
 from tests.reconcile.invariants import assert_sound
-from tests.reconcile.world import PLENTY, World, heads
+from tests.reconcile.world import World, heads
 from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPED
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.providers.fake import Method
