@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
+import boto3
 import pytest
 
-from tests.functions.running import API, RunningStage
+from infra.local.clouds.ec2 import Fault, FaultKind
+from tests.functions.running import API, POOL_PATH, RunningStage
 from worker_manager.reconcile import listing
 
 if TYPE_CHECKING:
@@ -56,8 +59,6 @@ def test_a_pool_grows_is_scanned_and_loses_a_removed_worker(
 def _way_of_scans(running: RunningStage) -> str:
     """By which way the last list came to its scan."""
     bucket = running.deployed.environment("scan-pool-aws")["WM_BUCKET"]
-    import boto3
-
     found = boto3.client("s3").list_objects_v2(Bucket=bucket)
     return "blob" if found.get("KeyCount") else "queue"
 
@@ -86,3 +87,104 @@ def test_a_deleted_pool_is_drained_left_and_removed(running: RunningStage) -> No
     running.deployed.call("expire", {})
 
     assert running.ask("pools-api", "GET", f"{API}/worker-pools")["workerPools"] == []
+
+
+def test_a_launch_config_that_the_cloud_refuses_is_told_to_its_owner(
+    running: RunningStage,
+) -> None:
+    running.ec2.bad_images.add("ami-1")
+    running.define_pool(minCapacity=1)
+    running.provision()
+
+    path = f"{API}/worker-pool-errors/proj-x%2Fpool-1"
+    errors = running.ask("workers-api", "GET", path)["workerPoolErrors"]
+
+    assert {error["kind"] for error in errors} == {"invalid-launch-config"}
+    assert running.deployed.call("publish", {})["waiting"] == 0
+
+
+def test_a_throttled_launch_is_resumed_through_advance(running: RunningStage) -> None:
+    running.define_pool(minCapacity=1)
+    running.ec2.faults.add(
+        Fault(FaultKind.ERROR, action="RunInstances", code="RequestLimitExceeded")
+    )
+    running.deliver("provision-aws.fifo", "provision-pool-aws")
+    assert running.machines() == {}
+
+    assert running.deployed.waiting("advance-aws") == (0, 1)
+
+
+def test_a_machine_that_nobody_ordered_is_looked_up_and_a_lost_one_stops(
+    running: RunningStage,
+) -> None:
+    running.define_pool(minCapacity=1)
+    running.provision()
+    (worker,) = running.workers()
+    running.ec2.terminate("us-east-1", [worker["workerId"]])
+    running.clock.advance(10_000)
+    assert running.machines() == {}
+
+    running.scan()
+
+    assert [found["state"] for found in running.workers()] == ["stopped"]
+
+
+def test_a_pool_that_moves_to_racks_is_left_by_its_cloud(running: RunningStage) -> None:
+    running.define_pool()
+    running.scan()
+    moved = {
+        "providerId": "static",
+        "description": "",
+        "owner": "owner@example.com",
+        "emailOnError": False,
+        "config": {},
+    }
+    running.ask("pools-api", "POST", POOL_PATH, moved)
+    running.deliver("provision-aws.fifo", "provision-pool-aws")
+    running.scan()
+
+    (report,) = running.tick("provision")
+    assert report["pools"] == 0
+
+
+def test_a_worker_in_a_rack_is_entered_changed_and_ended_by_the_clock(
+    running: RunningStage,
+) -> None:
+    body: dict[str, Any] = {
+        "providerId": "static",
+        "description": "",
+        "owner": "owner@example.com",
+        "emailOnError": False,
+        "config": {},
+    }
+    running.ask("pools-api", "PUT", POOL_PATH, body)
+    path = f"{API}/workers/proj-x%2Fpool-1/racks/rack-1"
+    later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    worker = {"expires": later, "providerInfo": {"staticSecret": "s" * 44}}
+    running.ask("workers-api", "PUT", path, worker)
+    past = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    running.ask("workers-api", "POST", path, {"expires": past})
+
+    assert running.deployed.call("expire", {}) == {"pools": 1, "failed": 0}
+
+    assert running.ask("workers-api", "GET", path)["state"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("pools-api", f"{API}/ping"),
+        ("pools-api", f"{API}/providers"),
+        ("pools-api", f"{API}/worker-pools"),
+        ("pools-api", POOL_PATH),
+        ("pools-api", f"{POOL_PATH}/launch-configs"),
+        ("workers-api", f"{API}/workers/proj-x%2Fpool-1"),
+        ("workers-api", f"{API}/workers/proj-x%2Fpool-1/us-east-1"),
+        ("workers-api", f"{API}/worker-pool-errors/proj-x%2Fpool-1"),
+        ("queue-api", "/api/queue/v1/ping"),
+        ("queue-api", "/api/queue/v1/task-queues/proj-x%2Fpool-1/claimed"),
+    ],
+)
+def test_what_an_api_reads_is_allowed_to_it(running: RunningStage, name: str, path: str) -> None:
+    running.define_pool()
+    assert running.ask(name, "GET", path) is not None
