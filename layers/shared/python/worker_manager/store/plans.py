@@ -37,7 +37,7 @@ class PlanStore:
     """Table ``pools``, plans and control items."""
 
     def __init__(self, tables: Tables, *, kept: timedelta) -> None:
-        """``kept`` is how long a plan's item stays."""
+        """``kept`` is how long a closed plan's item stays; an open one stays until it is closed."""
         self._tables = tables
         self._model = tables.pools
         self._kept = kept
@@ -189,7 +189,7 @@ class PlanStore:
             version=plan.version,
             provider_id=plan.provider_id,
             closed=plan.closed,
-            ttl=int((plan.now + self._kept).timestamp()),
+            ttl=int((plan.now + self._kept).timestamp()) if plan.closed else None,
             plan=json.dumps(_plan_json(plan), separators=(",", ":"), ensure_ascii=False),
         )
 
