@@ -294,9 +294,13 @@ def test_recent_plans_and_decisions_come_oldest_first(store: PlanStore) -> None:
     assert [plan.tick for plan in store.recent(POOL_ID, after=NOW)] == ["m", "a"]
 
 
-def test_plans_are_kept_for_a_while_after_they_were_made(store: PlanStore, tables: Tables) -> None:
-    note(store, a_plan())
-    store.mark(a_plan(), reasons=("x",))
+def test_a_plan_expires_only_once_it_is_closed(store: PlanStore, tables: Tables) -> None:
+    control = note(store, a_plan())
+    marked = store.mark(a_plan(), reasons=("x",))
+    assert marked is not None
+    assert tables.pools.get(POOL_ID, "plan#t-1").ttl is None
+
+    store.close(marked, control)
 
     assert tables.pools.get(POOL_ID, "plan#t-1").ttl == (NOW + KEPT).timestamp()
     assert tables.pools.get(POOL_ID, "ctl").ttl is None
