@@ -19,9 +19,9 @@ from worker_manager.api.schemas import (
     WorkerPoolErrorList,
 )
 from worker_manager.api.worker_pools import existing_pool
-from worker_manager.core.ids import IDENTIFIER
+from worker_manager.core.ids import IDENTIFIER, is_identifier
 from worker_manager.core.model import PoolError, WorkerKey
-from worker_manager.core.moments import from_wire, whole_milliseconds
+from worker_manager.core.moments import from_wire, to_wire, whole_milliseconds
 from worker_manager.core.scopes import AllOf
 from worker_manager.store.pool_errors import sort_key
 
@@ -108,12 +108,11 @@ def _is_wanted(error: PoolError, call: Call) -> bool:
 
 
 def _is_sort_key(text: str) -> bool:
-    moment, _, _ = text.partition("#")
+    moment, _, error_id = text.partition("#")
     try:
-        from_wire(moment)
+        return to_wire(from_wire(moment)) == moment and is_identifier(error_id)
     except ValueError:
         return False
-    return True
 
 
 ROUTES: tuple[Route[ApiDeps], ...] = (

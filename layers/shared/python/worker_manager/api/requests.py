@@ -10,7 +10,8 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
@@ -28,6 +29,10 @@ LARGEST_BODY = 4 * 1024 * 1024
 
 LONGEST_NUMBER = 400
 """Characters and decimal places of a number: enough for any double, too few to fill a memory."""
+
+DEEPEST = 100
+"""Objects and arrays inside each other.  What is stored must be written again, and parsers and
+writers each end somewhere beyond 200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +142,39 @@ def _loads(body: bytes) -> Any:
     if "\\u" in text:
         # Half of a surrogate pair is legal JSON and cannot be stored.
         json.dumps(payload, ensure_ascii=False).encode()
+    if _is_deeper(payload, DEEPEST):
+        raise ValueError(f"more than {DEEPEST} objects and arrays inside each other")
     return payload
 
 
+def _is_deeper(payload: Any, depth: int) -> bool:
+    """Whether containers stand inside each other more than ``depth`` times."""
+    level = [payload]
+    for _ in range(depth):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
 def _number(text: str) -> ExactFloat:
-    exponent = Decimal(text).as_tuple().exponent
-    if len(text) > LONGEST_NUMBER or abs(int(exponent)) > LONGEST_NUMBER:
-        raise ValueError(f"number {text[:40]} is out of range")
     value = ExactFloat(text)
-    if value in (float("inf"), float("-inf")):
+    if not isfinite(value) or len(text) > LONGEST_NUMBER or _scale(text) > LONGEST_NUMBER:
         raise ValueError(f"number {text[:40]} is out of range")
     return value
+
+
+def _scale(text: str) -> float:
+    """Digits that a number shifts its point by; infinite for what no ``Decimal`` can hold."""
+    try:
+        return abs(int(Decimal(text).as_tuple().exponent))
+    except InvalidOperation:
+        return inf
 
 
 def _no_constant(name: str) -> Any:

@@ -37,7 +37,8 @@ PARAMETERS: Mapping[str, str] = {
 """What each URL parameter must look like, wherever it occurs."""
 
 LIMIT = r"^[0-9]{1,9}$"
-TOKEN = r"^.+$"
+TOKEN = r"^[ -~]{1,500}$"
+"""Long enough for every key of our tables, too short for what no key may be."""
 PAGING: Mapping[str, str] = {"continuationToken": TOKEN, "limit": LIMIT}
 """Query parameters of every list."""
 

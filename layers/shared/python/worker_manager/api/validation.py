@@ -46,7 +46,7 @@ def _to_moment(value: Any) -> datetime:
         raise ValueError("must be a date-time such as 2026-11-30T13:31:00.000Z")
     try:
         return from_wire(value)
-    except (ValueError, OverflowError):
+    except ValueError:
         raise ValueError("is not a time that exists") from None
 
 

@@ -8,10 +8,11 @@ two of our own: no dependencies yet, and 128 KiB a definition, so that the 32 ta
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     ConfigDict,
@@ -34,6 +35,21 @@ CLOCK_SKEW = timedelta(minutes=15)
 DEFAULT_EXPIRES = timedelta(days=365)
 """After the deadline, when a task says nothing else."""
 
+LATEST = datetime.max.replace(tzinfo=UTC) - DEFAULT_EXPIRES - timedelta(days=1)
+"""No time may be later, so that what follows from it is a time as well."""
+
+
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        moment = moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is beyond the calendar") from None
+    if moment > LATEST:
+        raise ValueError("is too far off")
+    return moment
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 Slugid = Annotated[str, StringConstraints(pattern=SLUGID)]
 Scope = Annotated[str, StringConstraints(pattern=r"^[ -~]*$")]
@@ -74,9 +90,9 @@ class CreateTask(_Body):
         "highest", "very-high", "high", "medium", "low", "very-low", "lowest", "normal"
     ] = "lowest"
     retries: Annotated[int, Field(ge=0, le=49, strict=True)] = 5
-    created: AwareDatetime
-    deadline: AwareDatetime
-    expires: AwareDatetime | None = None
+    created: Moment
+    deadline: Moment
+    expires: Moment | None = None
     scopes: list[Scope] = []
     payload: dict[str, Any]
     metadata: TaskMetadata
@@ -95,7 +111,7 @@ class ClaimWork(_Body):
 class QuarantineWorker(_Body):
     """The body of ``quarantineWorker``."""
 
-    quarantine_until: AwareDatetime
+    quarantine_until: Moment
     quarantine_info: Annotated[str, StringConstraints(max_length=4_000)] = ""
 
 
