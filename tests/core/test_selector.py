@@ -174,6 +174,15 @@ def test_a_plan_has_no_more_orders_than_fit_and_the_largest_come_first() -> None
     assert all(choice.count <= MAX_MACHINES for choice in choices)
 
 
+def test_capacity_without_end_is_cut_before_it_is_counted_out() -> None:
+    endless = 10**15
+
+    choices = pick([a_head("lc-a"), a_head("lc-b")], endless, headroom=endless)
+
+    assert len(choices) == MAX_ORDERS
+    assert {choice.count for choice in choices} == {MAX_MACHINES}
+
+
 def test_of_many_equal_orders_any_may_be_cut_and_not_always_the_same() -> None:
     many = [a_head(f"lc-{n:03d}") for n in range(300)]
     drawn = Counter[str]()

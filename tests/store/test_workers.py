@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -82,6 +82,14 @@ def test_a_worker_comes_back_as_it_was_written(store: WorkerStore) -> None:
     put(store, a_full_worker())
 
     assert store.get(a_full_worker().key) == a_full_worker()
+
+
+@pytest.mark.parametrize("year", [1, 1969, 2242, 2243, 3000, 9999])
+def test_times_far_from_now_come_back_to_the_millisecond(store: WorkerStore, year: int) -> None:
+    worker = a_worker(expires=datetime(year, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC))
+    put(store, worker)
+
+    assert store.get(worker.key) == worker
 
 
 def test_a_worker_with_little_to_say_comes_back_alike(store: WorkerStore) -> None:

@@ -212,6 +212,8 @@ def test_throttling_says_how_long_to_wait(headers: dict[str, str], seconds: int)
         (sdk.EndpointConnectionError(endpoint_url="https://ec2"), CloudUnavailableError),
         (sdk.ConnectionClosedError(endpoint_url="https://ec2"), CloudUnavailableError),
         (sdk.HTTPClientError(error="reset"), CloudUnavailableError),
+        (RuntimeError("nobody foresaw this"), CloudUnavailableError),
+        (OverflowError("nor that"), CloudUnavailableError),
         (sdk.NoCredentialsError(), NotAuthorizedError),
         (sdk.CredentialRetrievalError(provider="role", error_msg="gone"), NotAuthorizedError),
     ],

@@ -88,6 +88,28 @@ def test_unreadable_tag_specifications_are_the_launch_configs_fault(given: objec
         tag_specifications(given, OURS)
 
 
+def a_spot_request(valid_until: object) -> dict[str, Any]:
+    return {"InstanceMarketOptions": {"SpotOptions": {"ValidUntil": valid_until}}}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"self": 1},
+        {"": 1},
+        {"ImageId": None},
+        {"SecurityGroupIds": "sg-1"},
+        *map(a_spot_request, (1e300, 10**400, "infinity", "9999-12-31T23:59:59-14:00")),
+    ],
+)
+def test_what_the_sdk_cannot_send_is_the_launch_configs_fault(parameters: dict[str, Any]) -> None:
+    wire = Wire([])
+    body = {**BODY, "launchConfig": {**BODY["launchConfig"], **parameters}}
+    with pytest.raises(InvalidLaunchConfigError):
+        wire.provider().launch(an_order(body=body))
+    assert wire.sent == []
+
+
 def test_machines_come_back_with_what_their_identity_document_will_say() -> None:
     wire = Wire([ran(instance("i-1", state="pending"), instance("i-2", address=None))])
     first, second = wire.provider().launch(an_order()).machines

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from tests.providers.aws.wire import Wire, described, instance, refusal
+from tests.providers.aws.wire import Answer, Wire, described, instance, refusal
 from tests.providers.orders import DEPLOYMENT, NOW, OREGON, a_worker
 from worker_manager.core.errors import CloudUnavailableError
 from worker_manager.core.model import MachineStatus
@@ -53,6 +53,14 @@ def test_a_list_that_breaks_off_ends_in_an_error() -> None:
         next(reading)
 
 
+@pytest.mark.parametrize("missing", ["instanceState", "instanceId"])
+def test_a_list_that_lacks_what_every_machine_has_concludes_nothing(missing: str) -> None:
+    whole = described([instance("i-1", tags=TAGS)])
+    wire = Wire([Answer(whole.status, whole.body.replace(missing, "another"))])
+    with pytest.raises(CloudUnavailableError):
+        list(wire.provider().instances(OREGON))
+
+
 def test_a_sighting_has_all_that_its_tags_say() -> None:
     wire = Wire([described([instance("i-1", tags=TAGS)])])
     (seen,) = wire.provider().instances(OREGON)
@@ -80,10 +88,12 @@ def test_a_state_of_ec2_has_a_status(state: str, status: MachineStatus) -> None:
     assert seen.status is status
 
 
-def test_a_machine_whose_pool_tag_was_taken_is_left_out_with_a_warning(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize("tag", [None, "linux", "proj/Linux", "proj/linux two", "p" * 200])
+def test_a_machine_without_a_pool_tag_that_can_be_one_is_left_out_with_a_warning(
+    caplog: pytest.LogCaptureFixture, tag: str | None
 ) -> None:
-    wire = Wire([described([instance("i-1"), instance("i-2", tags=TAGS)])])
+    tags = {} if tag is None else {**TAGS, "worker-manager:pool": tag}
+    wire = Wire([described([instance("i-1", tags=tags), instance("i-2", tags=TAGS)])])
     with caplog.at_level(logging.WARNING):
         (seen,) = wire.provider().instances(OREGON)
     assert seen.key.worker_id == "i-2"

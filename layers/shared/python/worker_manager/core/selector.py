@@ -196,7 +196,7 @@ def _in_orders(offers: Sequence[Candidate], chosen: Mapping[str, int]) -> list[C
     """Cut the choices into orders a cloud takes at once; the largest first if too many."""
     cut = []
     for offer in offers:
-        count = chosen.get(offer.head.launch_config_id, 0)
+        count = min(chosen.get(offer.head.launch_config_id, 0), MAX_ORDERS * MAX_MACHINES)
         while count > 0:
             cut.append(Choice(offer.head, min(count, MAX_MACHINES)))
             count -= MAX_MACHINES

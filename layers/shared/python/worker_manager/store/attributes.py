@@ -6,11 +6,13 @@ Read next: ``tables``, whose models use them.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pynamodb.attributes import Attribute, JSONAttribute
 from pynamodb.constants import NUMBER
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MomentAttribute(Attribute[datetime]):
@@ -23,8 +25,8 @@ class MomentAttribute(Attribute[datetime]):
         return f"{value.timestamp():.3f}"
 
     def deserialize(self, value: str) -> datetime:
-        """Back to an aware UTC time."""
-        return datetime.fromtimestamp(float(value), UTC)
+        """Back to an aware UTC time, exact also where a float of seconds is not (from 2242 on)."""
+        return EPOCH + timedelta(milliseconds=round(float(value) * 1000))
 
 
 class CompactJson(JSONAttribute):

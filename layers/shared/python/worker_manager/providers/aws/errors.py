@@ -130,17 +130,25 @@ _CREDENTIAL_ERRORS = (
 
 @contextmanager
 def cloud_errors(*, launching: bool = False, hide: str = "") -> Iterator[None]:
-    """Turn what boto3 raises inside into a ``CloudError``.
+    """Turn whatever is raised inside into a ``CloudError``.
 
     ``launching`` says that a launch config was sent and may be to blame: a list or a delete that
     EC2 calls invalid is nobody's launch config.  ``hide`` is cut out of every message.
+    What nobody foresaw leaves open what EC2 did, and is logged: one order's or location's trouble
+    must not end the others'.
     """
     try:
         yield
+    except CloudError:
+        raise
     except sdk.ClientError as error:
         raise _from_answer(error, launching=launching, hide=hide) from None
     except (sdk.BotoCoreError, ResponseParserError) as error:
         raise _from_sdk(error, hide=hide) from None
+    except Exception as error:
+        code = type(error).__name__
+        logger.exception("an unforeseen error", extra={"code": code})
+        raise CloudUnavailableError(f"{code}: an unforeseen error", code=code) from None
 
 
 def classify(code: str, message: str, *, status: int) -> type[CloudError] | None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import ParamValidationError
+from botocore.validate import ParamValidator
+
 from worker_manager.core.errors import InvalidLaunchConfigError, OutOfCapacityError
 from worker_manager.core.model import WorkerKey
 from worker_manager.providers.aws.listing import (
@@ -24,6 +27,7 @@ from worker_manager.providers.protocol import Launched
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_ec2.type_defs import ReservationResponseTypeDef
 
     from worker_manager.core.model import Json, LaunchOrder
@@ -59,6 +63,21 @@ def run_instances_request(order: LaunchOrder) -> dict[str, Any]:
             launch_config.get("TagSpecifications") or (), order_tags(order)
         ),
     }
+
+
+def check_parameters(client: EC2Client, request: Json) -> None:
+    """Refuse, before anything is sent, what the SDK would not send or stumbles over.
+
+    Raises ``InvalidLaunchConfigError`` or the SDK's own error.
+    """
+    shape = client.meta.service_model.operation_model("RunInstances").input_shape
+    try:
+        report = ParamValidator().validate(request, shape)  # type: ignore[arg-type]  # it has one
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        code = type(error).__name__
+        raise InvalidLaunchConfigError(f"{code}: a value is out of range", code=code) from None
+    if report.has_errors():
+        raise ParamValidationError(report=report.generate_report())
 
 
 def encoded_user_data(request: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.core.ids import is_pool_id
 from worker_manager.core.model import Location, MachineStatus, Sighting, WorkerKey
 from worker_manager.providers.aws.errors import cloud_errors
 
@@ -59,7 +60,8 @@ def list_deployment(
     while True:
         with cloud_errors():
             page = client.describe_instances(**request)
-        yield from read_sightings(page, location)
+            sightings = list(read_sightings(page, location))
+        yield from sightings
         token = page.get("NextToken")
         if not token:
             return
@@ -75,7 +77,7 @@ def read_sightings(
     """The machines of one answer of DescribeInstances.
 
     Those in ``known`` (by instance id) keep the name given there.  The others are named by their
-    tags; one whose pool tag somebody took away is left out with a warning.
+    tags; one whose pool tag somebody took away or spoilt is left out with a warning.
     """
     names = known or {}
     for reservation in page["Reservations"]:
@@ -83,7 +85,7 @@ def read_sightings(
             worker_id = instance["InstanceId"]
             tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", ())}
             key = names.get(worker_id) or WorkerKey(tags.get(POOL_TAG, ""), location, worker_id)
-            if not key.pool_id:
+            if worker_id not in names and not is_pool_id(key.pool_id):
                 logger.warning(
                     "machine of ours without a pool tag", extra={"instance_id": worker_id}
                 )

@@ -18,6 +18,7 @@ from worker_manager.core.model import MachineStatus
 from worker_manager.providers.aws.by_id import call_by_id
 from worker_manager.providers.aws.errors import cloud_errors
 from worker_manager.providers.aws.launch import (
+    check_parameters,
     encoded_user_data,
     launched,
     run_instances_request,
@@ -121,8 +122,9 @@ class AwsProvider:
         client = self._client(order.location)
         request = run_instances_request(order)
         with cloud_errors(launching=True, hide=encoded_user_data(request)):
+            check_parameters(client, request)
             answer = client.run_instances(**request)
-        return launched(order, answer)
+            return launched(order, answer)
 
     def terminate(self, workers: Sequence[Worker]) -> Terminated:
         """Terminate machines, region by region; unknown to EC2 is as good as terminated."""
