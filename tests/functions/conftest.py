@@ -38,6 +38,13 @@ def deployed() -> Iterator[DeployedStage]:
         yield DeployedStage({"TickSeconds": "30"})
 
 
+@pytest.fixture(scope="module")
+def shared() -> Iterator[DeployedStage]:
+    """One stage for tests that leave nothing behind."""
+    with mock_aws():
+        yield DeployedStage({"TickSeconds": "30"})
+
+
 @pytest.fixture
 def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningStage]:
     """The stage with a task queue at its root URL and machines to launch."""

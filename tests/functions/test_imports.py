@@ -32,7 +32,7 @@ BUILD = {
 
 
 @pytest.mark.parametrize("name", function_names())
-def test_a_function_loads_only_what_is_its_business(deployed: DeployedStage, name: str) -> None:
+def test_a_function_loads_only_what_is_its_business(shared: DeployedStage, name: str) -> None:
     folder = name.removesuffix("-aws").replace("-", "_")
     code = (
         f"import json, sys, functions.{folder}.handler\n"
@@ -44,7 +44,7 @@ def test_a_function_loads_only_what_is_its_business(deployed: DeployedStage, nam
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={
-            **deployed.environment(name),
+            **shared.environment(name),
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "layers/shared/python")]),
             "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_EC2_METADATA_DISABLED": "true",
