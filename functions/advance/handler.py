@@ -10,10 +10,10 @@ from aws_lambda_powertools.utilities.batch import (
     process_partial_response,
 )
 
-from worker_manager import wiring
 from worker_manager.core.messages import advance_from_json
 from worker_manager.reconcile.advance import advance
 from worker_manager.telemetry import logger
+from worker_manager.wiring import loops
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def handle(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
     """Take records of ``advance``; what fails comes again, and at last to its dead letters."""
-    deps = wiring.loop()
+    deps = loops.loop()
 
     def one(record: SQSRecord) -> None:
         try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from worker_manager import wiring
 from worker_manager.reconcile.expire import expire
+from worker_manager.wiring import loops
 
 
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take the schedule's event."""
-    return expire(wiring.keeper())
+    return expire(loops.keeper())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from worker_manager import wiring_api
+from worker_manager.wiring import api
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Answer one request of the gateway."""
-    return wiring_api.pools_api().handle(event)
+    return api.pools_api().handle(event)

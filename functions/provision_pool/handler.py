@@ -6,12 +6,12 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from worker_manager import wiring
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.provision import provision
 from worker_manager.settings import MissingSettingError
 from worker_manager.telemetry import logger
+from worker_manager.wiring import loops
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -34,7 +34,7 @@ def handle(event: dict[str, Any], context: LambdaContext) -> None:
     for record in event["Records"]:
         try:
             message = ProvisionPool.from_json(json.loads(record["body"]))
-            provision(message, wiring.loop(), Deadline(remaining))
+            provision(message, loops.loop(), Deadline(remaining))
         except MissingSettingError:
             raise
         except Exception:

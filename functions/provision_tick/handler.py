@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from worker_manager import wiring
 from worker_manager.reconcile.ticks import provision_tick, ticks_in
+from worker_manager.wiring import loops
 
 
 def handle(event: dict[str, Any], _context: object) -> list[dict[str, Any]]:
     """Take a schedule's event, or the records of the queue ``ticks``."""
-    deps = wiring.loop()
+    deps = loops.loop()
     ticks = ticks_in(event, deps.timing.tick, deps)
     return [provision_tick(tick, deps) for tick in ticks]

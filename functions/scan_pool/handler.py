@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from worker_manager import wiring
 from worker_manager.reconcile.scan import read, scan
 from worker_manager.settings import MissingSettingError
 from worker_manager.telemetry import logger
+from worker_manager.wiring import loops
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
@@ -20,7 +20,7 @@ def handle(event: dict[str, Any], _context: object) -> None:
     """
     for record in event["Records"]:
         try:
-            deps = wiring.loop()
+            deps = loops.loop()
             message = read(json.loads(record["body"]), deps)
             if message is not None:
                 scan(message, deps)

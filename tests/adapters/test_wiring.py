@@ -11,7 +11,7 @@ import pytest
 from infra.local import template
 from infra.local.front import find_route
 from tests.functions.deployed import TOKEN, DeployedStage, function_names, local_template
-from worker_manager import settings, wiring, wiring_api, wiring_queue
+from worker_manager import settings
 from worker_manager.api import queue as queue_routes
 from worker_manager.api import routes
 from worker_manager.blobs import S3Blobs
@@ -20,7 +20,8 @@ from worker_manager.providers.aws.provider import AwsProvider
 from worker_manager.queues import SqsSender
 from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
 from worker_manager.taskcluster.queue import TaskclusterQueue
-from worker_manager.wiring_base import NotGiven, now
+from worker_manager.wiring import api, loops, queue
+from worker_manager.wiring.base import not_given, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,12 +38,12 @@ LOOPS = {
 """Queues that each function of a loop may send to."""
 
 BUILDERS: dict[str, Callable[[], Any]] = {
-    **dict.fromkeys(LOOPS, wiring.loop),
-    "expire": wiring.keeper,
-    "publish": wiring.keeper,
-    "pools-api": wiring_api.pools_api,
-    "workers-api": wiring_api.workers_api,
-    "queue-api": wiring_queue.queue_api,
+    **dict.fromkeys(LOOPS, loops.loop),
+    "expire": loops.keeper,
+    "publish": loops.keeper,
+    "pools-api": api.pools_api,
+    "workers-api": api.workers_api,
+    "queue-api": queue.queue_api,
 }
 
 
@@ -121,7 +122,7 @@ def test_what_was_not_given_names_its_variable_when_used(
 
 def test_anything_asked_of_what_was_not_given_fails() -> None:
     with pytest.raises(MissingSettingError, match="WM_X"):
-        _ = NotGiven("WM_X").whatever
+        _ = not_given("WM_X").whatever
 
 
 def test_an_access_key_in_the_clouds_secret_is_used(deployed: DeployedStage) -> None:
@@ -138,11 +139,11 @@ def test_an_access_key_in_the_clouds_secret_is_used(deployed: DeployedStage) -> 
 
 
 def test_another_queue_is_asked_with_the_issuers_credentials(deployed: DeployedStage) -> None:
-    queue: Any = loop(
+    asked: Any = loop(
         deployed, "scan-pool-aws", WM_QUEUE_ROOT_URL="https://other.example.com/"
     ).queue
-    assert queue._root_url == "https://other.example.com"
-    assert queue._credentials == {"clientId": "test/issuer", "accessToken": TOKEN}
+    assert asked._root_url == "https://other.example.com"
+    assert asked._credentials == {"clientId": "test/issuer", "accessToken": TOKEN}
 
 
 def test_the_keeper_tells_static_providers_from_clouds(deployed: DeployedStage) -> None:
@@ -153,7 +154,7 @@ def test_the_keeper_tells_static_providers_from_clouds(deployed: DeployedStage) 
 def test_apis_know_the_inboxes_of_every_provider_with_a_loop(deployed: DeployedStage) -> None:
     for name in ("pools-api", "workers-api"):
         with deployed.container(name):
-            deps = wiring_api.Api(settings.load()).deps()
+            deps = api.Api(settings.load()).deps()
         assert {p: set(queues) for p, queues in deps.senders.items()} == {
             "aws": {"provision", "advance"}
         }
@@ -182,7 +183,7 @@ def test_the_gateway_brings_each_route_to_the_function_that_has_it(
 
 def test_a_container_builds_once(deployed: DeployedStage) -> None:
     with deployed.container("expire"):
-        assert wiring.keeper() is wiring.keeper()
+        assert loops.keeper() is loops.keeper()
 
 
 def test_the_clock_is_aware_and_whole_to_the_millisecond() -> None:

@@ -20,7 +20,8 @@ from unittest.mock import patch
 
 import boto3
 from botocore.client import BaseClient
-from botocore.loaders import create_loader
+from botocore.loaders import Loader, create_loader
+from botocore.session import Session
 
 from infra.app import synthesise
 from infra.settings import STAGES
@@ -28,7 +29,7 @@ from infra.stack import Code
 from tests.events import an_sqs_event
 from tests.functions.lambda_context import LambdaContext
 from tests.functions.roles import NotAllowedError, Role
-from worker_manager import wiring, wiring_api, wiring_queue
+from worker_manager.wiring import api, loops, queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,14 +41,20 @@ BOOK = {
     "issuer": {"clientId": "test/issuer", "accessToken": TOKEN},
 }
 BUILDERS = (
-    wiring.loop,
-    wiring.keeper,
-    wiring_api.pools_api,
-    wiring_api.workers_api,
-    wiring_queue.queue_api,
+    loops.loop,
+    loops.keeper,
+    api.pools_api,
+    api.workers_api,
+    queue.queue_api,
 )
-_loader = cache(create_loader)
-"""Containers make sessions of their own; what those read from disk is read once."""
+
+
+@cache
+def _loader(_path: str | None = None) -> Loader:
+    """Containers make sessions of their own; what those read from disk is read once."""
+    return create_loader()
+
+
 ELSEWHERE = local()
 """Says in ``running`` that a thread is no part of the function that is being called."""
 ATTRIBUTES = ("FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit")
@@ -91,6 +98,14 @@ def _of_type(kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield logical_id, resource["Properties"]
 
 
+def _client(service: str) -> Any:
+    """A client whose session has read from disk before; boto3's own is made anew by each mock."""
+    session = Session()
+    session.register_component("data_loader", _loader())
+    make: Any = boto3.Session(botocore_session=session).client
+    return make(service)
+
+
 class DeployedStage:
     """Everything but functions, in moto; ``parameters`` as at a deployment."""
 
@@ -98,14 +113,14 @@ class DeployedStage:
         declared = local_template()["Parameters"]
         given = {name: str(found.get("Default", "")) for name, found in declared.items()}
         self._refs = {**given, **parameters, "AWS::Region": "us-east-1"}
-        self.sqs: Any = boto3.client("sqs")
+        self.sqs = _client("sqs")
         self.queue_urls: dict[str, str] = {}
         self._create_tables()
         self._create_queues()
         self._create_the_rest()
 
     def _create_tables(self) -> None:
-        client: Any = boto3.client("dynamodb")
+        client = _client("dynamodb")
         for logical_id, found in _of_type("AWS::DynamoDB::Table"):
             names = ("TableName", "KeySchema", "AttributeDefinitions", "BillingMode")
             indexes = {k: v for k, v in found.items() if k == "LocalSecondaryIndexes"}
@@ -121,17 +136,17 @@ class DeployedStage:
             self._refs[logical_id] = self.queue_urls[name.removeprefix("wm-local-")] = url
 
     def _create_the_rest(self) -> None:
-        secrets: Any = boto3.client("secretsmanager")
+        secrets = _client("secretsmanager")
         for logical_id, found in _of_type("AWS::SecretsManager::Secret"):
             text = json.dumps(BOOK) if found["Name"].endswith("auth") else "generated"
             made = secrets.create_secret(Name=found["Name"], SecretString=text)
             self._refs[logical_id] = made["ARN"]
         for logical_id, found in _of_type("AWS::Events::EventBus"):
-            boto3.client("events").create_event_bus(Name=found["Name"])
+            _client("events").create_event_bus(Name=found["Name"])
             self._refs[logical_id] = found["Name"]
         for logical_id, _ in _of_type("AWS::S3::Bucket"):
             name = logical_id.lower()
-            boto3.client("s3").create_bucket(Bucket=name)
+            _client("s3").create_bucket(Bucket=name)
             self._refs[logical_id] = name
 
     def environment(self, name: str) -> dict[str, str]:

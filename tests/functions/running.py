@@ -10,9 +10,9 @@ import mohawk  # type: ignore[import-untyped]
 
 from tests.events import a_proxy_event, a_scheduled_event
 from tests.functions.deployed import ELSEWHERE, TOKEN, DeployedStage
-from worker_manager import wiring_queue
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.moments import to_wire
+from worker_manager.wiring import queue
 
 if TYPE_CHECKING:
     from infra.local.clouds.ec2 import Ec2Cloud
@@ -35,7 +35,7 @@ class RunningStage:
             {"RootUrl": root_url, "TickSeconds": "30", "Timings": json.dumps(TIMINGS)}
         )
         with self.deployed.container("queue-api"):
-            self._queue = wiring_queue.queue_api()
+            self._queue = queue.queue_api()
 
     def answer(self, event: dict[str, Any]) -> dict[str, Any]:
         """What the stage's functions hear when they ask at the root URL."""

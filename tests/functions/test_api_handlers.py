@@ -14,10 +14,10 @@ import mohawk  # type: ignore[import-untyped]
 import pytest
 
 from tests.events import a_proxy_event
-from worker_manager import wiring_api, wiring_queue
 from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
 from worker_manager.store.queue_table import QueueItem
 from worker_manager.store.tables import TABLES, bind
+from worker_manager.wiring import api, queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,7 @@ def stage(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         **{TABLE_VARIABLES[name]: f"test-{name}" for name in (*TABLES, "queue")},
     }.items():
         monkeypatch.setenv(name, value)
-    builders = (wiring_api.pools_api, wiring_api.workers_api, wiring_queue.queue_api)
+    builders = (api.pools_api, api.workers_api, queue.queue_api)
     for build in builders:
         build.cache_clear()
 
@@ -129,15 +129,15 @@ def test_a_setting_that_is_missing_is_named(stage: Any, monkeypatch: pytest.Monk
 
 
 def test_secrets_and_slugids_are_never_the_same_twice() -> None:
-    assert len({wiring_api.new_secret() for _ in range(9)}) == 9
-    assert {len(wiring_api.new_secret()) for _ in range(9)} == {44}
-    assert len({wiring_api.new_slugid() for _ in range(9)}) == 9
+    assert len({api.new_secret() for _ in range(9)}) == 9
+    assert {len(api.new_secret()) for _ in range(9)} == {44}
+    assert len({api.new_slugid() for _ in range(9)}) == 9
 
 
 def test_an_api_function_loads_no_cloud_and_no_taskcluster_client() -> None:
     """Cold starts: what answers HTTP launches nothing."""
     code = (
-        "import sys, worker_manager.wiring_api; "
+        "import sys, worker_manager.wiring.api; "
         "print([n for n in ('worker_manager.providers.aws.provider', 'taskcluster', 'requests', "
         "'worker_manager.reconcile.provision', 'worker_manager.queue.embedded') "
         "if n in sys.modules])"

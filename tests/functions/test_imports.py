@@ -24,9 +24,9 @@ NO_API = (
 )
 NO_LOOP = ("worker_manager.api", "worker_manager.identity", "worker_manager.queue.embedded")
 BUILD = {
-    "provision-tick-aws": "wiring.loop()",
-    "expire": "wiring.keeper()",
-    "publish": "wiring.keeper()",
+    "provision-tick-aws": "loops.loop()",
+    "expire": "loops.keeper()",
+    "publish": "loops.keeper()",
 }
 """What functions without secrets can build without any network."""
 
@@ -36,8 +36,8 @@ def test_a_function_loads_only_what_is_its_business(shared: DeployedStage, name:
     folder = name.removesuffix("-aws").replace("-", "_")
     code = (
         f"import json, sys, functions.{folder}.handler\n"
-        "from worker_manager import wiring_base\n"
-        f"{'from worker_manager import wiring' if name in BUILD else ''}\n"
+        "from worker_manager.wiring import base\n"
+        f"{'from worker_manager.wiring import loops' if name in BUILD else ''}\n"
         f"{BUILD.get(name, '')}\n"
         "print(json.dumps(sorted(sys.modules)))"
     )

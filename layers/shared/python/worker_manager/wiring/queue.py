@@ -1,6 +1,6 @@
 """Building the function of the embedded queue, apart, as no other loads what it needs.
 
-Where to read next: ``wiring_api`` (its twin), ``api.queue``.
+Where to read next: ``api`` (its twin), ``api.queue``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from worker_manager.api.queue import ROUTES
 from worker_manager.queue.embedded import EmbeddedQueue
 from worker_manager.store.queue_table import QueueTable
 from worker_manager.store.tables import connect
-from worker_manager.wiring_api import Api
-from worker_manager.wiring_base import now
+from worker_manager.wiring.api import Api
+from worker_manager.wiring.base import now
 
 
 @cache

@@ -1,12 +1,12 @@
 """Building what the loops and the scheduled functions work with, once per container.
 
-Where to read next: ``wiring_base`` (what every function shares), ``reconcile.deps``.
+Where to read next: ``base`` (what every function shares), ``reconcile.deps``.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import boto3
 
@@ -16,7 +16,7 @@ from worker_manager.providers.registry import CLOUDS, load_cloud
 from worker_manager.reconcile.deps import Deps
 from worker_manager.reconcile.expire import Keeper
 from worker_manager.secrets import access_key
-from worker_manager.wiring_base import Base, NotGiven, now
+from worker_manager.wiring.base import Base, not_given, now
 
 if TYPE_CHECKING:
     from worker_manager.providers.protocol import CloudProvider
@@ -32,7 +32,7 @@ class Loop(Base):
         return Deps(
             provider_id=provider.provider_id,
             stores=self.stores,
-            outbox=self.outbox if self.has("WM_BUS") else _not_given("WM_BUS"),
+            outbox=self.outbox if self.has("WM_BUS") else not_given("WM_BUS"),
             provider=self._cloud(),
             queue=self._queue(),
             senders=self.senders(),
@@ -56,7 +56,7 @@ class Loop(Base):
 
     def _cloud(self) -> CloudProvider:
         if not self.has("WM_CLOUD_SECRET"):
-            missing: CloudProvider = _not_given("WM_CLOUD_SECRET")
+            missing: CloudProvider = not_given("WM_CLOUD_SECRET")
             return missing
         provider = self.settings.provider
         key = access_key(self.secret("WM_CLOUD_SECRET"))
@@ -76,7 +76,7 @@ class Loop(Base):
 
     def _queue(self) -> QueueClient:
         if not self.has("WM_QUEUE_ROOT_URL"):
-            missing: QueueClient = _not_given("WM_QUEUE_ROOT_URL")
+            missing: QueueClient = not_given("WM_QUEUE_ROOT_URL")
             return missing
         from worker_manager.taskcluster.clients import Clients  # noqa: PLC0415
         from worker_manager.taskcluster.queue import TaskclusterQueue  # noqa: PLC0415
@@ -84,10 +84,6 @@ class Loop(Base):
         issuer = Clients.from_json(self.secret("WM_AUTH_SECRET")).issuer
         credentials = {"clientId": issuer.client_id, "accessToken": issuer.access_token}
         return TaskclusterQueue(self.settings.queue_root_url, credentials)
-
-
-def _not_given(variable: str) -> Any:
-    return NotGiven(variable)
 
 
 @cache

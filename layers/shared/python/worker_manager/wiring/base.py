@@ -2,14 +2,14 @@
 
 One botocore session serves PynamoDB and boto3.  A function is given only what its environment
 names; using what it was not given fails with the variable's name.
-Where to read next: ``wiring`` (the loops), ``wiring_api`` (what answers HTTP).
+Where to read next: ``loops``, ``api`` (what answers HTTP).
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import botocore.session
@@ -47,8 +47,8 @@ def now() -> datetime:
     return whole_milliseconds(datetime.now(UTC))
 
 
-class NotGiven:
-    """Stands in for what a function was not given; any use of it names the variable."""
+class _NotGiven:
+    """Any use of it names the variable."""
 
     def __init__(self, variable: str) -> None:
         self._variable = variable
@@ -56,6 +56,11 @@ class NotGiven:
     def __getattr__(self, name: str) -> Any:
         """Fail, whatever was asked."""
         raise MissingSettingError(f"this function was not given {self._variable}")
+
+
+def not_given(variable: str) -> Any:
+    """Stands in for what a function was not given; any use raises ``MissingSettingError``."""
+    return _NotGiven(variable)
 
 
 class Base:
@@ -118,5 +123,5 @@ class Base:
     def _sender(self, variable: str) -> Sender:
         if self.has(variable):
             return SqsSender(self.client("sqs"), self.settings.required(variable))
-        missing: Any = NotGiven(variable)
-        return cast("Sender", missing)
+        missing: Sender = not_given(variable)
+        return missing

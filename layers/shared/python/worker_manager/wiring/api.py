@@ -1,6 +1,6 @@
 """Building the API's functions, once per container, from their settings.
 
-Where to read next: ``wiring_base`` (what every function shares), ``wiring_queue``, ``api.app``.
+Where to read next: ``base`` (what every function shares), ``queue`` (its twin), ``api.app``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from worker_manager.identity.aws import bundled_keys, load_keys
 from worker_manager.queues import SqsSender
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.clients import Clients
-from worker_manager.wiring_base import Base, now
+from worker_manager.wiring.base import Base, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
