@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,11 @@ import pytest
 from tests.factories import NOW, POOL_ID, a_worker
 from worker_manager.core import events
 from worker_manager.core.ids import derived_slugid
-from worker_manager.core.model import PoolError
+from worker_manager.core.model import PoolError, State
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from worker_manager.core.model import Json
 
 WORKER = {"workerPoolId", "providerId", "workerId", "workerGroup", "capacity", "timestamp"}
@@ -67,10 +70,12 @@ def all_events() -> dict[str, Json]:
                 events.WORKER_REMOVED,
             )
         ),
-        events.pool_event(events.POOL_CREATED, POOL_ID, "aws", version=1),
-        events.pool_event(events.POOL_UPDATED, POOL_ID, "aws", version=2, previous="google"),
+        events.pool_event(events.POOL_CREATED, POOL_ID, "aws", created=NOW, version=1),
+        events.pool_event(
+            events.POOL_UPDATED, POOL_ID, "aws", created=NOW, version=2, previous="google"
+        ),
         *(
-            events.launch_config_event(name, POOL_ID, "aws", "lc-a", version=1)
+            events.launch_config_event(name, POOL_ID, "aws", "lc-a", created=NOW, version=1)
             for name in (
                 events.LAUNCH_CONFIG_CREATED,
                 events.LAUNCH_CONFIG_UPDATED,
@@ -111,7 +116,7 @@ def test_what_is_unknown_is_left_out_and_never_null() -> None:
         events.WORKER_RUNNING, a_worker(launch_config_id=None), at=NOW, reason="registered"
     )
     error = events.error_event(an_error(launch_config_id=None, extra={}), "aws")
-    pool = events.pool_event(events.POOL_UPDATED, POOL_ID, "aws", version=1)
+    pool = events.pool_event(events.POOL_UPDATED, POOL_ID, "aws", created=NOW, version=1)
 
     assert "launchConfigId" not in worker["detail"]
     assert not {"launchConfigId", "workerGroup", "workerId"} & error["detail"].keys()
@@ -143,10 +148,38 @@ def test_the_same_transition_is_the_same_event_and_the_next_one_another() -> Non
 def test_events_of_each_version_and_launch_config_differ() -> None:
     ids = {
         events.launch_config_event(
-            events.LAUNCH_CONFIG_UPDATED, POOL_ID, "aws", name, version=version
+            events.LAUNCH_CONFIG_UPDATED, POOL_ID, "aws", name, created=NOW, version=version
         )["id"]
         for name in ("lc-a", "lc-b")
         for version in (1, 2)
     }
 
     assert len(ids) == 4
+
+
+def test_a_pool_made_anew_has_events_of_its_own() -> None:
+    def ids(created: datetime) -> set[str]:
+        pool = events.pool_event(events.POOL_CREATED, POOL_ID, "aws", created=created, version=1)
+        config = events.launch_config_event(
+            events.LAUNCH_CONFIG_CREATED, POOL_ID, "aws", "lc-a", created=created, version=1
+        )
+        return {pool["id"], config["id"]}
+
+    assert ids(NOW) == ids(NOW)
+    assert not ids(NOW) & ids(NOW + timedelta(minutes=1))
+
+
+def test_a_transition_carries_its_event_beside_those_not_yet_told() -> None:
+    before = a_worker(unsent=({"id": "e-1"},))
+
+    changes = events.with_event(
+        before, events.WORKER_STOPPED, at=NOW, reason="gone", state=State.STOPPED
+    )
+
+    after = replace(before, state=State.STOPPED, version=before.version + 1)
+    told = events.worker_event(events.WORKER_STOPPED, after, at=NOW, reason="gone")
+    assert changes == {
+        "state": State.STOPPED,
+        "modified": NOW,
+        "unsent": ({"id": "e-1"}, told),
+    }

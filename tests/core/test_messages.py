@@ -104,11 +104,27 @@ def test_a_scan_is_grouped_and_deduplicated_by_pool_and_location() -> None:
 
 
 def test_a_changed_pool_is_looked_at_once_a_version_and_never_too_late() -> None:
-    message = pool_changed(POOL_ID, 7)
+    message = pool_changed(POOL_ID, 7, created=NOW)
 
     assert message.at is None
-    assert message.tick == "change#7"
-    assert message.dedup != pool_changed(POOL_ID, 8).dedup
+    assert message.dedup == pool_changed(POOL_ID, 7, created=NOW).dedup
+    assert message.dedup != pool_changed(POOL_ID, 8, created=NOW).dedup
+
+
+def test_the_first_change_of_a_pool_made_anew_is_not_that_of_the_one_deleted() -> None:
+    first = pool_changed(POOL_ID, 1, created=NOW)
+
+    assert pool_changed(POOL_ID, 1, created=NOW + timedelta(minutes=1)).tick != first.tick
+
+
+def test_a_pool_that_has_to_wait_again_and_again_keeps_a_short_tick() -> None:
+    ticks = ["2026-01-02T03:04:00.000Z#01"]
+    for minute in range(20):
+        ticks.append(Resume.after(POOL_ID, ticks[-1], NOW + timedelta(minutes=minute)).tick)
+
+    assert len(set(ticks)) == 21
+    assert {len(tick) for tick in ticks[1:]} == {len(ticks[1])}
+    assert all(tick.startswith(f"resume#{ticks[0]}#") for tick in ticks[1:])
 
 
 def test_a_thousand_sightings_are_small_enough_to_send_in_a_queue_of_256_kib() -> None:

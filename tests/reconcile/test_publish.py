@@ -28,7 +28,7 @@ def house(tables: Tables) -> House:
 
 def create(house: House, pool_id: str = POOL_ID, *, provider_id: str = "static") -> None:
     """A pool whose writer did not get to publish."""
-    event = pool_event(POOL_CREATED, pool_id, provider_id, version=1)
+    event = pool_event(POOL_CREATED, pool_id, provider_id, created=NOW, version=1)
     pool = a_pool(pool_id, (), provider_id=provider_id)
     house.pools.save(PoolChange(pool, None, {}, events=[event]))
 

@@ -12,7 +12,7 @@ from typing import Any
 from tests.factories import POOL_ID, a_head, a_pool
 from tests.reconcile.deployment import Deployment
 from worker_manager.core.definition import digest
-from worker_manager.core.events import WORKER_REMOVED, WORKER_RUNNING, worker_event
+from worker_manager.core.events import WORKER_REMOVED, WORKER_RUNNING, with_event
 from worker_manager.core.messages import Terminate, pool_changed
 from worker_manager.core.model import LaunchConfigHead, Pool, PoolError, State, Worker, WorkerKey
 from worker_manager.queues import Message
@@ -57,7 +57,7 @@ class World(Deployment):
     def change_pool(self, pool_id: str = POOL_ID, **changes: Any) -> None:
         """A change through the API, with its own provision message."""
         pool = self.save_pool(pool_id, **changes)
-        message = pool_changed(pool_id, pool.version).to_json()
+        message = pool_changed(pool_id, pool.version, created=pool.created).to_json()
         sender = self.all_deps[pool.provider_id].senders["provision"]
         sender.send([Message(message)])
 
@@ -108,19 +108,16 @@ class World(Deployment):
             row = self.stores.workers.get(key)
             if row is None or row.state is not State.REQUESTED:
                 return False
-            changes: dict[str, Any] = {
-                "state": State.RUNNING,
-                "registered": self.clock.now,
-                "modified": self.clock.now,
-                "deadline": self.clock.now + row.reregistration,
-            }
-            event = worker_event(
+            changes = with_event(
+                row,
                 WORKER_RUNNING,
-                replace(row, **changes, version=row.version + 1),
                 at=self.clock.now,
                 reason="registered",
+                state=State.RUNNING,
+                registered=self.clock.now,
+                deadline=self.clock.now + row.reregistration,
             )
-            after = self.stores.workers.change(row, **changes, unsent=(*row.unsent, event))
+            after = self.stores.workers.change(row, **changes)
             if after is None:
                 return False
             self.outbox.send_workers([after])
@@ -144,16 +141,16 @@ class World(Deployment):
             row = self.stores.workers.get(key)
             if row is None or row.state in (State.STOPPING, State.STOPPED):
                 return
-            after = replace(row, state=State.STOPPING, version=row.version + 1)
-            event = worker_event(WORKER_REMOVED, after, at=self.clock.now, reason="asked to")
-            self.stores.workers.change(
+            changes = with_event(
                 row,
+                WORKER_REMOVED,
+                at=self.clock.now,
+                reason="asked to",
                 state=State.STOPPING,
-                modified=self.clock.now,
                 stopping_since=self.clock.now,
                 stop_reason="asked to",
-                unsent=(*row.unsent, event),
             )
+            self.stores.workers.change(row, **changes)
             sender = self.all_deps[row.provider_id].senders["advance"]
             sender.send([Message(Terminate(key).to_json())])
 

@@ -64,7 +64,9 @@ def save(
 
 
 def an_event(name: str = "one") -> Json:
-    return events.launch_config_event(events.LAUNCH_CONFIG_CREATED, POOL_ID, "aws", name, version=1)
+    return events.launch_config_event(
+        events.LAUNCH_CONFIG_CREATED, POOL_ID, "aws", name, created=NOW, version=1
+    )
 
 
 def test_a_pool_comes_back_as_it_was_written(store: PoolStore) -> None:
@@ -289,12 +291,12 @@ def test_a_pool_that_moves_stays_a_member_of_the_provider_before(
     assert (before.previous, set(before.places)) == (True, {"us-east-1"})
     assert (now.previous, set(now.places)) == (False, {"project-1"})
 
-    store.drop_previous(second, "aws")
+    store.drop_previous(second, store.control(POOL_ID), "aws")
 
     assert places.of_provider("aws") == ([], {})
     assert store.get(POOL_ID) == replace(second, previous_provider_ids=(), version=3)
     with pytest.raises(ConflictError):
-        store.drop_previous(second, "aws")
+        store.drop_previous(second, store.control(POOL_ID), "aws")
 
 
 def test_a_pool_that_returns_is_no_previous_member_any_more(
@@ -384,7 +386,9 @@ def test_a_pool_of_300_launch_configs_and_1_mb_is_created_read_and_replaced(
         )
         difference = compare(stored.heads if stored else (), after.heads)
         told = [
-            events.launch_config_event(name, pool_id, LONGEST, each, version=after.version)
+            events.launch_config_event(
+                name, pool_id, LONGEST, each, created=NOW, version=after.version
+            )
             for name, ids in (
                 (events.LAUNCH_CONFIG_CREATED, difference.created),
                 (events.LAUNCH_CONFIG_UPDATED, difference.updated),

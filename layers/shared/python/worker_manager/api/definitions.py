@@ -100,7 +100,11 @@ def is_same(pool: Pool, asked: Pool) -> bool:
 def created_events(pool: Pool) -> list[Json]:
     """What is told of a new pool: itself, then each launch config."""
     told = events.pool_event(
-        events.POOL_CREATED, pool.pool_id, pool.provider_id, version=pool.version
+        events.POOL_CREATED,
+        pool.pool_id,
+        pool.provider_id,
+        created=pool.created,
+        version=pool.version,
     )
     return [told, *_launch_config_events(pool, compare((), pool.heads))]
 
@@ -111,6 +115,7 @@ def updated_events(before: Pool, after: Pool) -> list[Json]:
         events.POOL_UPDATED,
         after.pool_id,
         after.provider_id,
+        created=after.created,
         version=after.version,
         previous=before.provider_id,
     )
@@ -125,7 +130,12 @@ def _launch_config_events(pool: Pool, difference: Difference) -> Iterator[Json]:
     ):
         for launch_config_id in ids:
             yield events.launch_config_event(
-                name, pool.pool_id, pool.provider_id, launch_config_id, version=pool.version
+                name,
+                pool.pool_id,
+                pool.provider_id,
+                launch_config_id,
+                created=pool.created,
+                version=pool.version,
             )
 
 
@@ -181,7 +191,7 @@ def _tell(deps: ApiDeps, change: PoolChange) -> None:
     pool = change.after
     with after_commit("publishing the change of a pool"):
         deps.outbox.send(outbox_key(change.events, pool.modified), change.events)
-    message = pool_changed(pool.pool_id, pool.version)
+    message = pool_changed(pool.pool_id, pool.version, created=pool.created)
     for provider_id in (pool.provider_id, *pool.previous_provider_ids):
         sender = deps.senders.get(provider_id, {}).get("provision")
         if sender is None:

@@ -8,7 +8,6 @@ Where to read next: ``proofs``, ``renewal``.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import proofs
@@ -19,7 +18,7 @@ from worker_manager.api.routing import Call, Route
 from worker_manager.api.schemas import RegisterWorkerRequest, RegisterWorkerResponse
 from worker_manager.api.worker_pools import existing_pool
 from worker_manager.api.workers import find_worker
-from worker_manager.core.events import WORKER_RUNNING, worker_event
+from worker_manager.core.events import WORKER_RUNNING, with_event
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.identity.static import hash_secret
@@ -94,15 +93,15 @@ def _changes(
     changes: dict[str, Any] = {"deadline": whole_milliseconds(now + lifetime(worker, deps))}
     boot = None if body.system_boot_time is None else whole_milliseconds(body.system_boot_time)
     if worker.state is State.REQUESTED:
-        after = replace(worker, state=State.RUNNING, version=worker.version + 1)
-        event = worker_event(WORKER_RUNNING, after, at=now, reason=REGISTERED)
-        return changes | {
-            "state": State.RUNNING,
-            "modified": now,
-            "registered": now,
-            "boot_time": boot,
-            "unsent": (*worker.unsent, event),
-        }
+        return changes | with_event(
+            worker,
+            WORKER_RUNNING,
+            at=now,
+            reason=REGISTERED,
+            state=State.RUNNING,
+            registered=now,
+            boot_time=boot,
+        )
     if worker.state is not State.RUNNING:
         raise proofs.refused(worker.key, f"the worker is {worker.state}")
     if is_static:
@@ -160,7 +159,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="registerWorker",
         method="POST",
         path="/worker/register",
-        title="Register a running worker",
         handler=register,
         body=RegisterWorkerRequest,
         response=RegisterWorkerResponse,

@@ -7,7 +7,7 @@ location's last complete list, and when it expires follows from that.  Where to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import paging
@@ -22,7 +22,7 @@ from worker_manager.api.schemas import (
     WorkerList,
 )
 from worker_manager.api.worker_pools import existing_pool
-from worker_manager.core.events import WORKER_REMOVED, worker_event
+from worker_manager.core.events import WORKER_REMOVED, with_event
 from worker_manager.core.ids import IDENTIFIER, is_identifier
 from worker_manager.core.messages import Terminate
 from worker_manager.core.model import State, WorkerKey
@@ -151,16 +151,16 @@ def remove(call: Call, deps: ApiDeps) -> dict[str, Any]:
 
 def _stop(deps: ApiDeps, worker: Worker, state: State) -> Worker | None:
     now = whole_milliseconds(deps.clock())
-    after = replace(worker, state=state, version=worker.version + 1)
-    event = worker_event(WORKER_REMOVED, after, at=now, reason=REMOVED)
-    return deps.workers.change(
+    changes = with_event(
         worker,
+        WORKER_REMOVED,
+        at=now,
+        reason=REMOVED,
         state=state,
-        modified=now,
         stopping_since=now,
         stop_reason=REMOVED,
-        unsent=(*worker.unsent, event),
     )
+    return deps.workers.change(worker, **changes)
 
 
 def _terminate(deps: ApiDeps, worker: Worker) -> dict[str, Any]:
@@ -224,30 +224,26 @@ _LIST_GROUP = "worker-manager:list-workers:<workerPoolId>/<workerGroup>"
 _GET = f"worker-manager:get-worker:{_WORKER}"
 
 
-def _group_route(name: str, path: str, *, published: bool = True) -> Route[ApiDeps]:
+def _group_route(name: str, path: str) -> Route[ApiDeps]:
     return Route(
         name=name,
         method="GET",
         path=path,
-        title="Workers in a specific Worker Group in a Worker Pool",
         handler=list_of_group,
         scopes=_LIST_GROUP,
         query=PAGING,
         response=WorkerList,
-        published=published,
     )
 
 
-def _worker_route(name: str, path: str, *, published: bool = True) -> Route[ApiDeps]:
+def _worker_route(name: str, path: str) -> Route[ApiDeps]:
     return Route(
         name=name,
         method="GET",
         path=path,
-        title="Get a Worker",
         handler=get,
         scopes=_GET,
         response=WorkerFull,
-        published=published,
     )
 
 
@@ -255,7 +251,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
     _group_route(
         "listWorkersForWorkerGroupWithColon",
         "/workers/<workerPoolId>:/<workerGroup>",
-        published=False,
     ),
     _worker_route(
         "workerWithColon", "/workers/<workerPoolId>:/<workerGroup>/<workerId>", published=False
@@ -266,7 +261,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="removeWorker",
         method="DELETE",
         path="/workers/<workerPoolId>/<workerGroup>/<workerId>",
-        title="Remove a Worker",
         handler=remove,
         scopes=f"worker-manager:remove-worker:{_WORKER}",
     ),
@@ -274,17 +268,14 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="shouldWorkerTerminate",
         method="GET",
         path="/workers/<workerPoolId>/<workerGroup>/<workerId>/should-terminate",
-        title="Should Worker Terminate",
         handler=should_terminate,
         scopes=f"worker-manager:should-worker-terminate:{_WORKER}",
         response=ShouldTerminateAnswer,
-        stability="experimental",
     ),
     Route(
         name="listWorkersForWorkerPool",
         method="GET",
         path="/workers/<workerPoolId>",
-        title="Workers in a Worker Pool",
         handler=list_of_pool,
         scopes="worker-manager:list-workers:<workerPoolId>",
         query={

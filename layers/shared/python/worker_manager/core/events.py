@@ -6,6 +6,7 @@ once; its id derives from the transition, so that a repeat can be recognised.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.ids import event_id
@@ -51,30 +52,60 @@ def worker_event(name: str, worker: Worker, *, at: datetime, reason: str) -> dic
     return _event(name, detail, worker.key, worker.version)
 
 
-def pool_event(
-    name: str, pool_id: str, provider_id: str, *, version: int, previous: str | None = None
+def with_event(
+    worker: Worker, name: str, *, at: datetime, reason: str, **changes: Any
 ) -> dict[str, Any]:
-    """Tell of a pool's definition; ``previous`` is the provider before the change."""
+    """``changes`` of a transition of ``worker``, with the event that tells of it.
+
+    They are to be written in one, so that no crash comes between a transition and its event.
+    """
+    after = replace(worker, **changes, version=worker.version + 1)
+    event = worker_event(name, after, at=at, reason=reason)
+    return {**changes, "modified": at, "unsent": (*worker.unsent, event)}
+
+
+def pool_event(
+    name: str,
+    pool_id: str,
+    provider_id: str,
+    *,
+    created: datetime,
+    version: int,
+    previous: str | None = None,
+) -> dict[str, Any]:
+    """Tell of a pool's definition; ``previous`` is the provider before the change.
+
+    ``created`` is when the pool was: one that was deleted and made anew begins at version 1 again.
+    """
     detail = {
         "workerPoolId": pool_id,
         "providerId": provider_id,
         "previousProviderId": previous,
         "reason": "worker pool definition changed",
     }
-    return _event(name, detail, pool_id, version)
+    return _event(name, detail, pool_id, to_wire(created), version)
 
 
 def launch_config_event(
-    name: str, pool_id: str, provider_id: str, launch_config_id: str, *, version: int
+    name: str,
+    pool_id: str,
+    provider_id: str,
+    launch_config_id: str,
+    *,
+    created: datetime,
+    version: int,
 ) -> dict[str, Any]:
-    """Tell what became of one launch config in version ``version`` of its pool."""
+    """Tell what became of one launch config in version ``version`` of its pool.
+
+    ``created`` is when the pool was.
+    """
     detail = {
         "workerPoolId": pool_id,
         "providerId": provider_id,
         "launchConfigId": launch_config_id,
         "reason": "worker pool definition changed",
     }
-    return _event(name, detail, pool_id, launch_config_id, version)
+    return _event(name, detail, pool_id, launch_config_id, to_wire(created), version)
 
 
 def error_event(error: PoolError, provider_id: str) -> dict[str, Any]:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+RESUME = "resume#"
+"""How the tick of a pool begins that is looked at again."""
+
+
 def _moments(given: Mapping[str, str]) -> dict[Location, datetime]:
     return {Location(name): from_wire(text) for name, text in given.items()}
 
@@ -70,9 +74,13 @@ class ProvisionPool:
         )
 
 
-def pool_changed(pool_id: str, version: int) -> ProvisionPool:
-    """Look at a pool at once because its definition changed; never stale."""
-    return ProvisionPool(pool_id, f"change#{version}")
+def pool_changed(pool_id: str, version: int, *, created: datetime) -> ProvisionPool:
+    """Look at a pool at once because its definition changed; never stale.
+
+    ``created`` is when the pool was: one that was deleted and made anew begins at version 1 again,
+    and its changes must not be taken for those of the first.
+    """
+    return ProvisionPool(pool_id, f"change#{to_wire(created)}#{version}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +180,15 @@ class Resume:
 
     pool_id: str
     tick: str
+
+    @classmethod
+    def after(cls, pool_id: str, tick: str, moment: datetime) -> Resume:
+        """Look again after ``moment``, because an order of the plan of ``tick`` has to wait.
+
+        The name is that of the tick it began with, however often it had to wait since.
+        """
+        first = tick.removeprefix(RESUME).rpartition("#")[0] if tick.startswith(RESUME) else tick
+        return cls(pool_id, f"{RESUME}{first}#{int(moment.timestamp())}")
 
     def to_json(self) -> dict[str, Any]:
         """The message body."""

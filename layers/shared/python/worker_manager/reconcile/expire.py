@@ -5,12 +5,19 @@ DynamoDB's own TTL takes rows that only have to vanish; here is what needs a loo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.errors import ConflictError
-from worker_manager.core.events import WORKER_STOPPED, worker_event
-from worker_manager.core.model import NULL_PROVIDER, Location, Pool, State, Worker
+from worker_manager.core.events import WORKER_STOPPED, with_event
+from worker_manager.core.model import (
+    NULL_PROVIDER,
+    Location,
+    Pool,
+    State,
+    Worker,
+    WorkerKey,
+)
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -21,6 +28,9 @@ if TYPE_CHECKING:
     from worker_manager.outbox import Outbox
     from worker_manager.store.places import Membership
     from worker_manager.store.stores import Stores
+
+EXPIRED = "expired"
+"""Why a static worker stopped that had its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +104,27 @@ def _leave_static(pool: Pool, rows: Sequence[Worker], keeper: Keeper) -> Pool:
     busy = {worker.provider_id for worker in rows}
     for provider_id in pool.previous_provider_ids:
         if provider_id in keeper.static and provider_id not in busy:
-            pool = keeper.stores.pools.drop_previous(pool, provider_id)
+            control = keeper.stores.pools.control(pool.pool_id)
+            pool = keeper.stores.pools.drop_previous(pool, control, provider_id)
             logger.info("left a pool", pool=pool.pool_id, provider=provider_id)
     return pool
 
 
-def _end_static(live: Sequence[Worker], now: datetime, keeper: Keeper) -> set[Any]:
+def _end_static(live: Sequence[Worker], now: datetime, keeper: Keeper) -> set[WorkerKey]:
     """Static workers end when they expire; nobody scans them."""
     ended = []
     for worker in live:
         if worker.provider_id not in keeper.static or not worker.expires or worker.expires > now:
             continue
-        after = replace(worker, state=State.STOPPED, version=worker.version + 1)
-        event = worker_event(WORKER_STOPPED, after, at=now, reason="expired")
-        written = keeper.stores.workers.change(
+        changes = with_event(
             worker,
+            WORKER_STOPPED,
+            at=now,
+            reason=EXPIRED,
             state=State.STOPPED,
-            modified=now,
-            stop_reason="expired",
-            unsent=(*worker.unsent, event),
+            stop_reason=EXPIRED,
         )
+        written = keeper.stores.workers.change(worker, **changes)
         if written is not None:
             ended.append(written)
     keeper.outbox.send_workers(ended)

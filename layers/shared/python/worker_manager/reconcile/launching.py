@@ -36,11 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from worker_manager.core.model import Location
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
-
-GROUP = 8
-"""Orders that are marked together and sent side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +61,15 @@ def carry_out(
 ) -> Plan | None:
     """Send ``orders`` of ``plan``, group by group, and write down what came of them.
 
-    Returns the plan as it stands then; ``None`` if somebody else took it over meanwhile.  Groups
-    that the deadline no longer allows are not begun.
+    A group is as many as are sent side by side; they are marked together.  Returns the plan as it
+    stands then; ``None`` if somebody else took it over meanwhile.  Groups that the deadline no
+    longer allows are not begun.
     """
-    for start in range(0, len(orders), GROUP):
+    for start in range(0, len(orders), deps.parallel):
         if not deadline.allows(deps.call_limit):
             logger.info("out of time, leaving orders", pool=plan.pool_id, left=len(orders) - start)
             return plan
-        group = orders[start : start + GROUP]
+        group = orders[start : start + deps.parallel]
         now = deps.clock()
         marked = deps.stores.plans.mark(
             plan, orders=_replaced(plan, [_sent(o, now) for o in group])
@@ -198,30 +197,25 @@ def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
     """Add what is settled to the health of its launch config."""
     for outcome in outcomes:
         if outcome.order.state is OrderState.SETTLED:
-            kind = outcome.error.kind if outcome.error else "other"
+            kind = outcome.error.kind if outcome.error else None
             count_outcome(plan, outcome.order, kind, deps)
 
 
 def _come_back(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
     """Nobody orders there before the cloud's time, and the pool is looked at again right after."""
-    waits = {
-        outcome.order.location: outcome.order.not_before
-        for outcome in sorted(outcomes, key=_wait_of)
-        if outcome.order.not_before is not None
-    }
+    waits: dict[Location, datetime] = {}
+    for outcome in outcomes:
+        location, moment = outcome.order.location, outcome.order.not_before
+        if moment is not None:
+            waits[location] = max(moment, waits.get(location, moment))
     for location, moment in waits.items():
         deps.stores.places.postpone(plan.provider_id, location, moment)
     if not waits:
         return
     latest = max(waits.values())
     delay = max(1, round((latest - deps.clock()).total_seconds()) + 1)
-    tick = f"resume#{plan.tick}#{int(latest.timestamp())}"
-    deps.senders["advance"].send([Message(Resume(plan.pool_id, tick).to_json(), delay=delay)])
-
-
-def _wait_of(outcome: Outcome) -> float:
-    moment = outcome.order.not_before
-    return moment.timestamp() if moment else 0.0
+    resume = Resume.after(plan.pool_id, plan.tick, latest)
+    deps.senders["advance"].send([Message(resume.to_json(), delay=delay)])
 
 
 def _report(plan: Plan, order: Order, error: CloudError, deps: Deps) -> None:
