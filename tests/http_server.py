@@ -56,7 +56,7 @@ def serving(handle: Callable[[str], Handle]) -> Iterator[str]:
     server = _Server(("127.0.0.1", 0), _Handler)
     url = f"http://127.0.0.1:{server.server_address[1]}"
     server.handle = handle(url)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
         yield url

@@ -49,12 +49,6 @@ BUILDERS = (
 )
 
 
-@cache
-def _loader(_path: str | None = None) -> Loader:
-    """Containers make sessions of their own; what those read from disk is read once."""
-    return create_loader()
-
-
 ELSEWHERE = local()
 """Says in ``running`` that a thread is no part of the function that is being called."""
 ATTRIBUTES = ("FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit")
@@ -96,6 +90,12 @@ def _of_type(kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for logical_id, resource in local_template()["Resources"].items():
         if resource["Type"] == kind:
             yield logical_id, resource["Properties"]
+
+
+@cache
+def _loader(_path: str | None = None) -> Loader:
+    """Containers make sessions of their own; what those read from disk is read once."""
+    return create_loader()
 
 
 def _client(service: str) -> Any:

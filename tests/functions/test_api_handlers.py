@@ -103,7 +103,8 @@ def test_the_function_for_operators_defines_a_pool_and_has_it_planned(stage: Any
     path = "/api/worker-manager/v1/worker-pool/proj-x%2Fpool-1"
     answer = handle("pools_api", signed("PUT", path, DEFINITION))
     assert answer["statusCode"] == 200, answer["body"]
-    assert [message["tick"] for message in stage()] == ["change#1"]
+    (message,) = stage()
+    assert message["tick"].startswith("change#")
 
 
 @pytest.mark.usefixtures("stage")
