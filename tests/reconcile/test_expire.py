@@ -249,7 +249,7 @@ def test_a_deleted_pool_goes_only_when_its_cloud_has_left_it(house: House) -> No
     house.pass_by(HOUR)
     assert list(house.pools.ids()) == [POOL_ID]
 
-    house.pools.drop_previous(pool, "aws")
+    house.pools.drop_previous(pool, house.pools.control(POOL_ID), "aws")
     worker = house.put(a_worker(provider_id="gone"))
     house.pass_by(HOUR)
     assert list(house.pools.ids()) == [POOL_ID]

@@ -9,7 +9,7 @@ import pytest
 from tests.factories import POOL_ID, a_head
 from tests.reconcile.invariants import assert_sound
 from worker_manager.core.errors import CloudUnavailableError
-from worker_manager.core.model import NULL_PROVIDER
+from worker_manager.core.model import NULL_PROVIDER, Location
 from worker_manager.core.surplus import ARCHIVED
 from worker_manager.providers.fake import Method
 from worker_manager.reconcile.expire import expire
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.reconcile.world import World
+    from worker_manager.core.activity import QueueCounts
 
 
 @pytest.fixture
@@ -147,3 +148,56 @@ def test_a_deleted_pool_goes_once_it_is_empty(world: World) -> None:
 
     assert world.pool_ids() == []
     world.tick()
+
+
+def test_a_plan_of_a_deleted_pool_that_was_left_meanwhile_launches_nothing(world: World) -> None:
+    """Its planner read the pool before, and nobody would look after the machines any more."""
+    world.save_pool()
+    world.demand(pending=3)
+    world.send_ticks()
+
+    asked = world.queue.counts
+
+    def slowly(pool_id: str) -> QueueCounts:
+        delete(world)
+        with world.aside():
+            world.send_scans()
+        assert previous(world) == ()
+        return asked(pool_id)
+
+    world.queue.counts = slowly  # type: ignore[method-assign]
+    world.deliver_all()
+
+    assert [report.outcome for report in world.reports] == ["lost to another planner"]
+    assert world.cloud.machines == {}
+    assert world.open_plans() == []
+
+
+def test_a_place_that_does_not_exist_keeps_no_pool(world: World) -> None:
+    """A region that somebody mistyped can never be listed."""
+    nowhere = Location("us-wset-2")
+    world.save_pool(heads=[a_head(), a_head("lc-nowhere", location=nowhere)])
+    world.save_pool("other/pool", heads=[a_head("lc-nowhere", location=nowhere)])
+    world.provider.fail(Method.INSTANCES, CloudUnavailableError("?"), times=99, subject=nowhere)
+    world.run(minutes=2)
+
+    delete(world)
+    world.run(minutes=2)
+
+    assert previous(world) == ()
+
+
+def test_a_place_that_cannot_be_listed_just_now_keeps_its_own_pools_only(world: World) -> None:
+    down = Location("us-west-2")
+    world.save_pool()
+    world.save_pool("other/pool", heads=[a_head("lc-down", location=down)])
+    world.run(minutes=1)
+    world.provider.fail(Method.INSTANCES, CloudUnavailableError("?"), times=99, subject=down)
+    for pool_id in (POOL_ID, "other/pool"):
+        world.save_pool(pool_id, heads=[], provider_id=NULL_PROVIDER, previous=("aws",))
+
+    world.run(minutes=2)
+
+    with world.aside():
+        members, _ = world.stores.places.of_provider("aws")
+    assert [member.pool_id for member in members] == ["other/pool"]

@@ -65,8 +65,9 @@ def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
         lambda place: _list_and_tell(place, members, tick, deps), due, parallel=deps.parallel
     )
     believed = [listing for listing, _ in told if listing]
-    if len(believed) == len(places):
-        leave_pools(members, [s for listing in believed for s in listing.sightings], deps)
+    clear = {listing.place.location for listing in believed}
+    unclear = {p.location for p in places if p.complete is not None and p.location not in clear}
+    leave_pools(members, [s for listing in believed for s in listing.sightings], unclear, deps)
     report: dict[str, Any] = {
         "tick": tick.name,
         "locations": len(places),

@@ -17,7 +17,7 @@ from pynamodb.exceptions import PutError, UpdateError
 from worker_manager.core.errors import ConflictError
 from worker_manager.core.model import Control, Location, Order, OrderState, Plan
 from worker_manager.core.moments import from_wire, to_wire
-from worker_manager.store.pool_items import CONTROL
+from worker_manager.store.pool_items import CONTROL, advance_control
 from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class PlanStore:
 
         def fill(transaction: TransactWrite) -> None:
             transaction.save(item, condition=self._model.sk.does_not_exist())
-            self._advance(transaction, control, after)
+            advance_control(transaction, self._model, control, after)
 
         try:
             commit(self._tables.connection, fill, token=_token(item, control.version))
@@ -144,7 +144,7 @@ class PlanStore:
 
         def fill(transaction: TransactWrite) -> None:
             transaction.save(item, condition=self._model.version == plan.version)
-            self._advance(transaction, control, after)
+            advance_control(transaction, self._model, control, after)
 
         try:
             commit(self._tables.connection, fill, token=_token(item, control.version))
@@ -165,22 +165,6 @@ class PlanStore:
         except (PutError, UpdateError) as error:
             if not is_condition_failure(error):
                 raise
-
-    def _advance(self, transaction: TransactWrite, before: Control, after: Control) -> None:
-        version = self._model.version
-        seen = version == before.version
-        if before.version == 0:
-            seen = version.does_not_exist() | seen
-        transaction.update(
-            self._model(before.pool_id, CONTROL),
-            [
-                version.set(after.version),
-                self._model.open_plans.set(dict(after.open_plans)),
-                self._model.reasons_hash.set(after.reasons_hash),
-            ],
-            condition=seen,
-            add_version_condition=False,
-        )
 
     def _item(self, plan: Plan) -> PoolItem:
         return self._model(

@@ -21,6 +21,8 @@ from worker_manager.core.model import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pynamodb.transactions import TransactWrite
+
     from worker_manager.store.tables import PoolItem
 
 POOL = "pool"
@@ -94,6 +96,25 @@ def to_control(item: PoolItem) -> Control:
         version=int(item.version or 0),
         open_plans=item.open_plans or {},
         reasons_hash=item.reasons_hash or "",
+    )
+
+
+def advance_control(
+    transaction: TransactWrite, model: type[PoolItem], before: Control, after: Control
+) -> None:
+    """Add the control item's step from ``before`` to ``after``, if nobody was faster."""
+    seen = model.version == before.version
+    if before.version == 0:
+        seen = model.version.does_not_exist() | seen
+    transaction.update(
+        model(before.pool_id, CONTROL),
+        [
+            model.version.set(after.version),
+            model.open_plans.set(dict(after.open_plans)),
+            model.reasons_hash.set(after.reasons_hash),
+        ],
+        condition=seen,
+        add_version_condition=False,
     )
 
 

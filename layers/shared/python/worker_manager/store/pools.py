@@ -29,6 +29,7 @@ from worker_manager.store.pool_items import (
     BODY,
     CONTROL,
     POOL,
+    advance_control,
     pool_item,
     to_control,
     to_launch_config,
@@ -175,10 +176,13 @@ class PoolStore:
             if not is_condition_failure(error):
                 raise
 
-    def drop_previous(self, pool: Pool, provider_id: str) -> Pool:
+    def drop_previous(self, pool: Pool, control: Control, provider_id: str) -> Pool:
         """Forget a previous provider of a pool, once nothing of it is left there.
 
-        Returns the pool as it is afterwards.  Raises ``ConflictError`` if it changed meanwhile.
+        It passes the pool's fence, so that a planner who read the pool while it was still the
+        provider's cannot note a plan any more: nobody would look after its machines.
+        Returns the pool as it is afterwards.  Raises ``ConflictError`` if it, or ``control``,
+        changed meanwhile.
         """
         left = tuple(p for p in pool.previous_provider_ids if p != provider_id)
 
@@ -195,6 +199,8 @@ class PoolStore:
             transaction.delete(
                 self._tables.providers(provider_id, pool.pool_id), add_version_condition=False
             )
+            passed = replace(control, version=control.version + 1)
+            advance_control(transaction, self._model, control, passed)
 
         commit(self._tables.connection, fill)
         return replace(pool, previous_provider_ids=left, version=pool.version + 1)
