@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tests.factories import POOL_ID, REGION, a_head
-from worker_manager.core.errors import CloudUnavailableError, ThrottledError
+from worker_manager.core.errors import CloudUnavailableError, NotReachedError, ThrottledError
 from worker_manager.core.health import Health
 from worker_manager.core.model import Location, OrderState
 from worker_manager.providers.fake import Method
@@ -117,6 +117,37 @@ def test_an_order_without_answer_is_settled_by_a_list_after_ten_minutes(world: W
     assert world.open_plans() == []
     assert health(world).failed == {"lost": 2}
     assert world.states() == {"requested": 2}
+
+
+def test_an_order_that_never_left_is_over_and_holds_no_place_in_the_pool(world: World) -> None:
+    """A mistyped region: no list would ever settle it, and the pool could never be deleted."""
+    nowhere = a_head("lc-nowhere", location=Location("us-wset-2"), manager={"initialWeight": 1})
+    world.save_pool(heads=[nowhere], maximum=3)
+    world.demand(pending=3)
+    world.provider.fail(Method.LAUNCH, NotReachedError("no such host"))
+    world.tick()
+
+    assert world.open_plans() == []
+    assert [error.launch_config_id for error in world.pool_errors()] == ["lc-nowhere"]
+
+    world.save_pool(maximum=3)
+    world.clock.advance(seconds=30)
+    world.tick()
+    assert world.states() == {"requested": 3}
+
+
+def test_an_order_that_left_once_stays_open_though_it_cannot_be_sent_again(world: World) -> None:
+    world.save_pool()
+    world.demand(pending=3)
+    world.provider.fail(Method.LAUNCH, LOST, after_acting=True)
+    world.provider.fail(Method.LAUNCH, NotReachedError("no route"))
+    for _ in range(3):
+        world.clock.advance(seconds=30)
+        world.tick()
+
+    assert len(world.cloud.machines) == 3
+    assert world.states() == {"requested": 3}
+    assert world.open_plans() == []
 
 
 def test_what_an_unanswered_order_brought_is_adopted_and_counted(world: World) -> None:

@@ -18,6 +18,7 @@ from worker_manager.core.errors import (
     CloudUnavailableError,
     InvalidLaunchConfigError,
     NotAuthorizedError,
+    NotReachedError,
     OutOfCapacityError,
     QuotaExceededError,
     ThrottledError,
@@ -208,8 +209,8 @@ def test_throttling_says_how_long_to_wait(headers: dict[str, str], seconds: int)
     ("raised", "error"),
     [
         (sdk.ReadTimeoutError(endpoint_url="https://ec2"), CloudUnavailableError),
-        (sdk.ConnectTimeoutError(endpoint_url="https://ec2"), CloudUnavailableError),
-        (sdk.EndpointConnectionError(endpoint_url="https://ec2"), CloudUnavailableError),
+        (sdk.ConnectTimeoutError(endpoint_url="https://ec2"), NotReachedError),
+        (sdk.EndpointConnectionError(endpoint_url="https://ec2"), NotReachedError),
         (sdk.ConnectionClosedError(endpoint_url="https://ec2"), CloudUnavailableError),
         (sdk.HTTPClientError(error="reset"), CloudUnavailableError),
         (RuntimeError("nobody foresaw this"), CloudUnavailableError),

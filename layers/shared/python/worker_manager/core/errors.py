@@ -9,6 +9,7 @@
     │   ├── InvalidLaunchConfigError  the cloud will never accept this launch config
     │   ├── ThrottledError            asked too fast; says how long to wait
     │   ├── CloudUnavailableError     its fault, or unknown; try again
+    │   │   └── NotReachedError       nothing was sent, so nothing was done
     │   └── NotAuthorizedError        our credentials do not suffice
     ├── ConflictError                 somebody else changed it first
     ├── DuplicateError                it exists already, with other content
@@ -74,6 +75,10 @@ class CloudUnavailableError(CloudError):
     """The cloud failed or did not answer; whether it acted is unknown."""
 
     kind = "cloud-unavailable"
+
+
+class NotReachedError(CloudUnavailableError):
+    """No connection came about, as where a location does not exist: nothing was sent or done."""
 
 
 class NotAuthorizedError(CloudError):

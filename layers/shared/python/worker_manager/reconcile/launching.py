@@ -1,9 +1,10 @@
 """Carrying out orders: sent side by side, each exactly once, and written down as it goes.
 
 An order is marked ``sent`` before its call.  What the call brought is a row a machine, put if
-absent; what it refused is an error of its launch config.  Throttled orders stay open with the time
-to wait; orders whose answer was lost stay open until they are sent again with the same token, or
-until a complete list tells what became of them.
+absent; what it refused is an error of its launch config, and so is what never left for want of a
+connection.  Throttled orders stay open with the time to wait; orders whose answer was lost stay
+open until they are sent again with the same token, or until a complete list tells what became of
+them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.errors import CloudError, CloudUnavailableError, ThrottledError
+from worker_manager.core.errors import (
+    CloudError,
+    CloudUnavailableError,
+    NotReachedError,
+    ThrottledError,
+)
 from worker_manager.core.events import WORKER_REQUESTED, worker_event
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.messages import Resume
@@ -173,6 +179,8 @@ def _launch(
     except ThrottledError as error:
         return Outcome(replace(order, not_before=deps.clock() + error.retry_after), error=error)
     except CloudUnavailableError as error:
+        if isinstance(error, NotReachedError) and order.first_sent == order.last_sent:
+            return Outcome(settled(order, 0, error), error=error)
         logger.warning("an order's answer was lost", order=order.order_id, error=str(error))
         return Outcome(order, error=error)
     except CloudError as error:

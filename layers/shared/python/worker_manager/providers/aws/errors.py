@@ -26,6 +26,7 @@ from worker_manager.core.errors import (
     CloudUnavailableError,
     InvalidLaunchConfigError,
     NotAuthorizedError,
+    NotReachedError,
     OutOfCapacityError,
     QuotaExceededError,
     ThrottledError,
@@ -119,6 +120,12 @@ RULES: tuple[Rule, ...] = (
     Rule("ZonesMismatched", InvalidLaunchConfigError),
 )
 
+_NOT_CONNECTED = (
+    sdk.ConnectTimeoutError,
+    sdk.EndpointConnectionError,
+    sdk.ProxyConnectionError,
+)
+
 _CREDENTIAL_ERRORS = (
     sdk.NoCredentialsError,
     sdk.PartialCredentialsError,
@@ -187,6 +194,8 @@ def _from_sdk(error: Exception, *, hide: str) -> CloudError:
     text = f"{code}: {_clean(str(error), hide=hide)}"
     if isinstance(error, _CREDENTIAL_ERRORS):
         return NotAuthorizedError(text, code=code)
+    if isinstance(error, _NOT_CONNECTED):
+        return NotReachedError(text, code=code)
     if isinstance(error, sdk.ValidationError | sdk.ParamValidationError):
         return InvalidLaunchConfigError(text, code=code)
     return CloudUnavailableError(text, code=code)
