@@ -6,7 +6,7 @@ Everything here is public: secrets are in Secrets Manager, under the names the s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,14 +27,12 @@ ProviderType = Literal["aws", "static"]
 class ProviderSettings:
     """A provider as pools name it.
 
-    ``settings`` is what functions learn of it besides its type, and is not secret.
     ``instance_roles`` are the ARNs of the roles that its instance profiles carry.
     ``concurrency`` bounds the pools (and pool-locations) worked on at once, 2 or more.
     """
 
     provider_id: str
     provider_type: ProviderType
-    settings: Mapping[str, Any] = field(default_factory=dict)
     instance_roles: tuple[str, ...] = ()
     concurrency: int = 5
 

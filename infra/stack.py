@@ -85,7 +85,6 @@ class WorkerManagerStack(Stack):
             hash_of=code.hash_of,
             layers=self._layers(code),
             environment={
-                "WM_STAGE": settings.name,
                 "WM_DEPLOYMENT": settings.deployment,
                 "WM_ROOT_URL": self.root_url,
                 "WM_LIST_LAG_SECONDS": str(settings.list_lag_seconds),
@@ -151,7 +150,7 @@ class WorkerManagerStack(Stack):
     def _providers(self) -> str:
         return json.dumps(
             {
-                provider.provider_id: {"providerType": provider.provider_type, **provider.settings}
+                provider.provider_id: {"providerType": provider.provider_type}
                 for provider in self._settings.providers
             }
         )

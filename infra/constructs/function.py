@@ -106,7 +106,6 @@ class ServiceFunction(Construct):
             environment={
                 **service.environment,
                 "POWERTOOLS_SERVICE_NAME": folder,
-                "POWERTOOLS_METRICS_NAMESPACE": "WorkerManager",
                 "POWERTOOLS_LOG_LEVEL": service.settings.log_level,
             },
         )

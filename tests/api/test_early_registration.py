@@ -29,7 +29,7 @@ def register(api: Api, **overrides: Any) -> Response:
 @pytest.fixture
 def launching(pool: Api) -> Api:
     """The API with a pool whose plan is open."""
-    assert pool.deps.plans.note(a_plan(), Control("proj-x/pool-1"), reasons_hash="")
+    assert pool.plans.note(a_plan(), Control("proj-x/pool-1"), reasons_hash="")
     return pool
 
 
@@ -48,7 +48,7 @@ def test_must_still_prove_to_be_a_machine(launching: Api) -> None:
 
 def test_whose_plan_is_of_another_provider_is_a_404(pool: Api) -> None:
     plan = a_plan(provider_id="aws-2")
-    assert pool.deps.plans.note(plan, Control("proj-x/pool-1"), reasons_hash="")
+    assert pool.plans.note(plan, Control("proj-x/pool-1"), reasons_hash="")
     assert register(pool).status == 404
 
 

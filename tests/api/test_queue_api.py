@@ -21,7 +21,8 @@ from worker_manager.core.roles import Roles
 from worker_manager.queue.embedded import EmbeddedQueue
 from worker_manager.store.queue_table import QueueTable
 from worker_manager.store.tables import connect
-from worker_manager.taskcluster.auth import Client, LocalAuthenticator
+from worker_manager.taskcluster.auth import LocalAuthenticator
+from worker_manager.taskcluster.clients import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

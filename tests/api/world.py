@@ -28,7 +28,8 @@ from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
 from worker_manager.store.tables import TABLES, Tables
 from worker_manager.store.workers import WorkerStore
-from worker_manager.taskcluster.auth import Client, LocalAuthenticator
+from worker_manager.taskcluster.auth import LocalAuthenticator
+from worker_manager.taskcluster.clients import Client
 from worker_manager.taskcluster.credentials import ISSUER_SCOPES, Issuer
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ class Api:
         self.other_provision = MemorySender()
         self._serial = 0
         timing = Timing()
+        self.plans = PlanStore(tables, kept=timing.plan_kept)
         places = PlaceStore(tables)
         workers = WorkerStore(tables, kept=timing.worker_kept)
         errors = PoolErrorStore(tables, kept=timing.errors_kept)
@@ -146,7 +148,6 @@ class Api:
             places=places,
             errors=errors,
             health=HealthStore(tables),
-            plans=PlanStore(tables, kept=timing.plan_kept),
             outbox=Outbox(bus=self.bus, places=places, workers=workers, errors=errors),
             authenticator=LocalAuthenticator(clients, Roles(()), clock),
             root_url=root_url,

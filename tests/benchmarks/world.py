@@ -33,12 +33,13 @@ from worker_manager.core.timing import Timing
 from worker_manager.outbox import Outbox
 from worker_manager.providers.aws.provider import AwsProvider
 from worker_manager.queues import Message
-from worker_manager.reconcile.deps import Deps, Stores
+from worker_manager.reconcile.deps import Deps
 from worker_manager.store.health import HealthStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
+from worker_manager.store.stores import Stores
 from worker_manager.store.tables import TABLES, Tables
 from worker_manager.store.workers import WorkerStore
 
@@ -191,7 +192,6 @@ def a_world(endpoints: Endpoints) -> Iterator[World]:
     timing = Timing()
     queue = FakeQueue()
     provider = AwsProvider(provider_id=PROVIDER, deployment=DEPLOYMENT, session=session)
-    provider.connect(REGIONS)
     with Delivery(THREADS) as delivery:
         workers = WorkerStore(tables, kept=timing.worker_kept)
         places = PlaceStore(tables)

@@ -116,5 +116,4 @@ def test_a_time_without_a_zone_is_no_time() -> None:
 def test_staleness_follows_from_the_intervals() -> None:
     timing = Timing(tick=timedelta(seconds=5), scan=timedelta(seconds=10))
 
-    assert timing.message_stale == timedelta(seconds=10)
     assert timing.location_stale == timedelta(seconds=30)

@@ -37,7 +37,6 @@ def an_order(**given: Any) -> LaunchOrder:
         launch_config_id="lc-6350aa384f6ab04fc4d1",
         location=OREGON,
         count=2,
-        capacity_per_instance=1,
         body=BODY,
         inputs=INPUTS,
     )

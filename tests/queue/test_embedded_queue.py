@@ -326,18 +326,6 @@ def test_lines_whose_task_is_gone_are_dropped_and_hide_nothing(world: Any) -> No
     assert len(list(world.table.items.query(f"{POOL}#pending"))) == 0
 
 
-def test_claims_of_a_removed_worker_are_given_back_at_once(world: Any) -> None:
-    mine, others = world.create("mine"), world.create("others")
-    claims = {claim["status"]["taskId"]: w for w in ("i-1", "i-2") for claim in world.claim(w)}
-    gone = claims[mine]
-
-    assert world.queue.resolve_claims_of(POOL, "us-west-2", gone) == [mine]
-    assert world.queue.resolve_claims_of(POOL, "us-west-2", gone) == []
-    assert world.counts() == (1, 1)
-    assert world.status(mine)["runs"][0]["reasonResolved"] == "worker-shutdown"
-    assert world.status(others)["state"] == "running"
-
-
 @pytest.mark.parametrize("call", ["status", "task"])
 def test_an_unknown_task_is_not_found(world: Any, call: str) -> None:
     with pytest.raises(NotFoundError):

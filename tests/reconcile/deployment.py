@@ -22,7 +22,7 @@ from worker_manager.providers.fake import Call, FakeProvider, Method, Moment
 from worker_manager.providers.fake_cloud import FakeCloud
 from worker_manager.reconcile.advance import DeleteFailedError, advance
 from worker_manager.reconcile.deadline import Deadline
-from worker_manager.reconcile.deps import Deps, Stores
+from worker_manager.reconcile.deps import Deps
 from worker_manager.reconcile.expire import Keeper
 from worker_manager.reconcile.listing import scan_tick
 from worker_manager.reconcile.provision import Report, provision
@@ -34,6 +34,7 @@ from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
+from worker_manager.store.stores import Stores
 from worker_manager.store.tables import Tables
 from worker_manager.store.workers import WorkerStore
 

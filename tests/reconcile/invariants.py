@@ -48,8 +48,9 @@ def assert_within_maximum(world: World, pool_id: str) -> None:
         pool = world.stores.pools.get(pool_id)
     if pool is None or not pool.heads:
         return
+    capacity = {head.launch_config_id: head.capacity_per_instance for head in pool.heads}
     alive = sum(
-        machine.order.capacity_per_instance
+        capacity.get(machine.order.launch_config_id, 1)
         for cloud in world.clouds.values()
         for machine in cloud.alive()
         if machine.key.pool_id == pool_id

@@ -48,7 +48,6 @@ def strays(world: World, count: int, deployment: str = "stage-x") -> list[Machin
         launch_config_id="lc-a",
         location=REGION,
         count=count,
-        capacity_per_instance=1,
         body={},
         inputs={"deployment": deployment},
     )

@@ -14,7 +14,8 @@ import mohawk.base  # type: ignore[import-untyped]
 import mohawk.bewit  # type: ignore[import-untyped]
 
 from worker_manager.core.roles import Role, Roles
-from worker_manager.taskcluster.auth import Client, LocalAuthenticator
+from worker_manager.taskcluster.auth import LocalAuthenticator
+from worker_manager.taskcluster.clients import Client
 from worker_manager.taskcluster.hawk import SignedRequest
 
 if TYPE_CHECKING:

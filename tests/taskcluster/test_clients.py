@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from worker_manager.core.scopes import AllOf, satisfies
-from worker_manager.taskcluster.auth import Client, Clients
+from worker_manager.taskcluster.clients import Client, Clients
 from worker_manager.taskcluster.credentials import ISSUER_SCOPES, QUEUE_SCOPES, Issuer
 
 TOKEN = "local-development-only-no-secret"

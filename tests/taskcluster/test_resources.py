@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker_manager.taskcluster.hawk import Endpoint, resource_candidates
+from worker_manager.taskcluster.resources import Endpoint, resource_candidates
 
 BASE = "/api/worker-manager/v1"
 

@@ -15,8 +15,10 @@ import taskcluster.utils  # type: ignore[import-untyped]
 
 from worker_manager.core.errors import AuthenticationFailedError
 from worker_manager.core.roles import Roles
-from worker_manager.taskcluster.auth import Client, Identity, LocalAuthenticator
-from worker_manager.taskcluster.hawk import Endpoint, SignedRequest, resource_candidates
+from worker_manager.taskcluster.auth import Identity, LocalAuthenticator
+from worker_manager.taskcluster.clients import Client
+from worker_manager.taskcluster.hawk import SignedRequest
+from worker_manager.taskcluster.resources import Endpoint, resource_candidates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.local.clouds.ec2 import Fault, FaultKind
-from tests.providers.orders import BODY, DEPLOYMENT, OREGON, VIRGINIA, an_order, worker_of
+from tests.providers.orders import BODY, DEPLOYMENT, OREGON, an_order, worker_of
 from worker_manager.core.errors import CloudUnavailableError, ThrottledError
 from worker_manager.providers.aws.provider import AwsProvider
 
@@ -99,7 +99,6 @@ def test_a_call_that_hangs_is_given_up(ec2: Ec2Stage, ec2_session: boto3.Session
 
 
 def test_threads_share_a_provider(ec2: Ec2Stage) -> None:
-    ec2.provider.connect([OREGON, VIRGINIA])
     orders = [an_order(order_id=f"wm-{number}", count=5) for number in range(8)]
     threads = [Thread(target=ec2.provider.launch, args=(order,)) for order in orders]
     for thread in threads:

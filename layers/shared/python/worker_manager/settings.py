@@ -1,15 +1,16 @@
-"""Every setting of a function, read from its environment once, at start.
+"""Every setting of a function, from its environment as it was at start.
 
-Nothing else reads the environment.  A function is given only what it needs; asking for what it
-was not given fails at start with the name of the variable.  ``infra`` sets these names and a test
-compares both sides.
+Nothing else reads the environment.  A value is read, and checked, when it is asked for: mostly as
+a container builds what its function works with (``wiring``), else in the first call that wants it.
+A function is given only what it needs; what is missing or malformed fails with the name of its
+variable.  ``infra`` sets these names and a test compares both sides.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from math import inf
 from types import MappingProxyType
@@ -40,7 +41,6 @@ class ProviderSettings:
 
     provider_id: str
     provider_type: str
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,6 @@ class Settings:
         if not value:
             raise MissingSettingError(f"environment variable {name} is not set")
         return value
-
-    @property
-    def stage(self) -> str:
-        """Name of the stage."""
-        return self.required("WM_STAGE")
 
     @property
     def deployment(self) -> str:
@@ -178,8 +173,7 @@ class Settings:
 def _provider(name: str, given: Any) -> ProviderSettings:
     if not isinstance(given, dict) or not isinstance(given.get("providerType"), str):
         raise MissingSettingError(f"WM_PROVIDERS: provider {name!r} has no providerType")
-    options = {key: value for key, value in given.items() if key != "providerType"}
-    return ProviderSettings(name, given["providerType"], options)
+    return ProviderSettings(name, given["providerType"])
 
 
 def _duration(name: str, seconds: Any) -> timedelta:

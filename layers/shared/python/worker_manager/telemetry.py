@@ -1,4 +1,4 @@
-"""Logs and metrics, through Powertools: a fact once, where it becomes true, values as fields."""
+"""Logs, through Powertools: a fact once, where it becomes true, values as fields."""
 
 from __future__ import annotations
 

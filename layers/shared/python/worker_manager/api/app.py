@@ -23,8 +23,9 @@ from worker_manager.api.refusals import (
     refusal_for,
 )
 from worker_manager.api.requests import Request
-from worker_manager.api.routing import Call, Match, Route, Router, matches
+from worker_manager.api.routing import Call, Match, Route, Router
 from worker_manager.api.validation import parse_body
+from worker_manager.core.ids import matches
 from worker_manager.core.scopes import missing_scopes, required_scopes
 from worker_manager.taskcluster.resources import Endpoint
 from worker_manager.telemetry import logger

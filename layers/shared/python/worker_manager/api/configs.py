@@ -102,13 +102,18 @@ class AwsLaunchConfig(Wire):
     )
 
 
-class LifecycleOptions(Wire):
-    """A pool's timeouts, in seconds."""
+class StaticLifecycle(Wire):
+    """How long credentials of a pool's workers last, in seconds."""
 
-    registration_timeout: WholeNumber = 0
     reregistration_timeout: Annotated[WholeNumber, Field(le=MAX_REREGISTRATION)] = int(
         DEFAULT_REREGISTRATION.total_seconds()
     )
+
+
+class CloudLifecycle(StaticLifecycle):
+    """A pool's timeouts, in seconds."""
+
+    registration_timeout: WholeNumber = 0
     queue_inactivity_timeout: WholeNumber = int(DEFAULT_QUEUE_INACTIVITY.total_seconds())
 
 
@@ -119,21 +124,13 @@ class AwsConfig(Wire):
     min_capacity: WholeNumber
     max_capacity: WholeNumber
     scaling_ratio: Ratio = 1.0
-    lifecycle: LifecycleOptions = LifecycleOptions()
+    lifecycle: CloudLifecycle = CloudLifecycle()
 
     @model_validator(mode="after")
     def _is_possible(self) -> AwsConfig:
         if self.min_capacity > self.max_capacity:
             raise ValueError("minCapacity must not be greater than maxCapacity")
         return self
-
-
-class StaticLifecycle(Wire):
-    """How long credentials of static workers last, in seconds."""
-
-    reregistration_timeout: Annotated[WholeNumber, Field(le=MAX_REREGISTRATION)] = int(
-        DEFAULT_REREGISTRATION.total_seconds()
-    )
 
 
 class StaticConfig(Wire):

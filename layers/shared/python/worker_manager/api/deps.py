@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from worker_manager.settings import ProviderSettings
     from worker_manager.store.health import HealthStore
     from worker_manager.store.places import PlaceStore
-    from worker_manager.store.plans import PlanStore
     from worker_manager.store.pool_errors import PoolErrorStore
     from worker_manager.store.pools import PoolStore
     from worker_manager.store.workers import WorkerStore
@@ -62,7 +61,6 @@ class ApiDeps:
     places: PlaceStore
     errors: PoolErrorStore
     health: HealthStore
-    plans: PlanStore
     outbox: Outbox
     authenticator: Authenticator
     root_url: str

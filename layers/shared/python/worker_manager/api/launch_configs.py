@@ -25,11 +25,11 @@ def list_of_pool(call: Call, deps: ApiDeps) -> WorkerPoolLaunchConfigList:
     pool = existing_pool(deps, call.pool_id)
     active = {head.launch_config_id: head for head in pool.heads}
     if call.query.get("includeArchived") == "true":
-        bodies = deps.pools.bodies(pool.pool_id)
+        bodies = deps.pools.bodies(pool.pool_id, now=deps.clock())
         ids = sorted(name for name in bodies.keys() | active.keys() if name > after)
     else:
         ids = sorted(name for name in active if name > after)
-        bodies = deps.pools.bodies(pool.pool_id, ids[:size])
+        bodies = deps.pools.bodies(pool.pool_id, ids[:size], now=deps.clock())
     items = (_full(pool, bodies[name], active.get(name)) for name in ids[:size])
     page = list(paging.cut(items, paging.size_of))
     is_last = len(page) == len(ids)
@@ -58,11 +58,9 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="listWorkerPoolLaunchConfigs",
         method="GET",
         path="/worker-pool/<workerPoolId>/launch-configs",
-        title="List Worker Pool Launch Configs",
         handler=list_of_pool,
         scopes="worker-manager:get-worker-pool:<workerPoolId>",
         query={**PAGING, "includeArchived": r"^(true|false)$"},
         response=WorkerPoolLaunchConfigList,
-        stability="experimental",
     ),
 )

@@ -67,9 +67,8 @@ def report(call: Call, deps: ApiDeps) -> WorkerPoolError:
 
 def _reported_before(error: PoolError, deps: ApiDeps) -> PoolError | None:
     """The same report a moment ago: clients repeat what was answered with a 5xx."""
-    for known in islice(deps.errors.newest_first(error.pool_id), REPEATS_LOOKED_AT):
-        if error.reported - known.reported > REPEAT:
-            return None
+    recent = deps.errors.since(error.pool_id, error.reported - REPEAT, limit=REPEATS_LOOKED_AT)
+    for known in recent:
         if replace(error, error_id=known.error_id, reported=known.reported) == known:
             return known
     return None
@@ -120,7 +119,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="reportWorkerError",
         method="POST",
         path="/worker-pool-errors/<workerPoolId>",
-        title="Report an error from a worker",
         handler=report,
         scopes=AllOf(
             (
@@ -135,7 +133,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="listWorkerPoolErrors",
         method="GET",
         path="/worker-pool-errors/<workerPoolId>",
-        title="List Worker Pool Errors",
         handler=list_of_pool,
         scopes="worker-manager:list-worker-pool-errors:<workerPoolId>",
         query={

@@ -57,7 +57,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="listProviders",
         method="GET",
         path="/providers",
-        title="List Providers",
         handler=list_providers,
         scopes="worker-manager:list-providers",
         query={"continuationToken": LIMIT, "limit": LIMIT},

@@ -136,12 +136,10 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="reregisterWorker",
         method="POST",
         path="/worker/reregister",
-        title="Reregister a Worker",
         handler=reregister,
         scopes="worker-manager:reregister-worker:<workerPoolId>/<workerGroup>/<workerId>",
         body=ReregisterWorkerRequest,
         response=ReregisterWorkerResponse,
-        stability="experimental",
         secret_fields=((),),
     ),
 )

@@ -1,4 +1,4 @@
-"""Every route of every API: what documentation is made of, and what each function answers.
+"""The routes of the worker-manager's API, by the function that answers them.
 
 The gateway sends ``/workers``, ``/worker`` and ``/worker-pool-errors`` to the function for
 machines, ``/api/queue`` to the queue's, and everything else to the one for operators.

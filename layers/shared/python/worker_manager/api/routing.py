@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import unquote
 
-from worker_manager.core.ids import IDENTIFIER, POOL_ID, SLUGID
+from worker_manager.core.ids import IDENTIFIER, POOL_ID, SLUGID, matches
 from worker_manager.core.scopes import AllOf, AnyOf, Expression
 
 if TYPE_CHECKING:
@@ -41,11 +41,6 @@ TOKEN = r"^[ -~]{1,500}$"
 """Long enough for every key of our tables, too short for what no key may be."""
 PAGING: Mapping[str, str] = {"continuationToken": TOKEN, "limit": LIMIT}
 """Query parameters of every list."""
-
-
-def matches(pattern: str, value: str) -> bool:
-    """Whether all of ``value`` is what ``pattern`` allows; no line end slips through its ``$``."""
-    return re.fullmatch(pattern, value, re.ASCII) is not None and not value.endswith("\n")
 
 
 _WITH_SLASH = frozenset({"workerPoolId", "taskQueueId"})
@@ -86,7 +81,6 @@ class Route(Generic[DepsT]):
     name: str
     method: str
     path: str
-    title: str
     handler: Callable[[Call, DepsT], Any]
     service: str = "worker-manager"
     scopes: Expression | None = None
@@ -94,8 +88,6 @@ class Route(Generic[DepsT]):
     query: Mapping[str, str] = field(default_factory=dict)
     body: type[BaseModel] | None = None
     response: type[BaseModel] | None = None
-    stability: str = "stable"
-    published: bool = True
     secret_fields: Sequence[tuple[str, ...]] = ()
 
     @property

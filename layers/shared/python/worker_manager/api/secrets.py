@@ -25,7 +25,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="get",
         method="GET",
         path="/secret/<name>",
-        title="Read Secret",
         handler=get,
         service="secrets",
     ),

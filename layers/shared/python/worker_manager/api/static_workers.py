@@ -155,39 +155,35 @@ _COLON_PATH = "/workers/<workerPoolId>:/<workerGroup>/<workerId>"
 _SECRET_FIELDS = (("providerInfo", "staticSecret"),)
 
 
-def _create_route(name: str, path: str, *, published: bool = True) -> Route[ApiDeps]:
+def _create_route(name: str, path: str) -> Route[ApiDeps]:
     return Route(
         name=name,
         method="PUT",
         path=path,
-        title="Create a Worker",
         handler=create,
         scopes=f"worker-manager:create-worker:{_WORKER}",
         body=CreateWorkerRequest,
         response=WorkerFull,
-        published=published,
         secret_fields=_SECRET_FIELDS,
     )
 
 
-def _update_route(name: str, path: str, *, published: bool = True) -> Route[ApiDeps]:
+def _update_route(name: str, path: str) -> Route[ApiDeps]:
     return Route(
         name=name,
         method="POST",
         path=path,
-        title="Update an existing Worker",
         handler=update,
         scopes=f"worker-manager:update-worker:{_WORKER}",
         body=CreateWorkerRequest,
         response=WorkerFull,
-        published=published,
         secret_fields=_SECRET_FIELDS,
     )
 
 
 ROUTES: tuple[Route[ApiDeps], ...] = (
-    _create_route("createWorkerWithColon", _COLON_PATH, published=False),
-    _update_route("updateWorkerWithColon", _COLON_PATH, published=False),
+    _create_route("createWorkerWithColon", _COLON_PATH),
+    _update_route("updateWorkerWithColon", _COLON_PATH),
     _create_route("createWorker", _PATH),
     _update_route("updateWorker", _PATH),
 )

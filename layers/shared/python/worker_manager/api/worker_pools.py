@@ -134,7 +134,7 @@ def _full(deps: ApiDeps, pool: Pool) -> WorkerPoolFull:
 
 def _config(deps: ApiDeps, pool: Pool) -> dict[str, Any]:
     names = [head.launch_config_id for head in pool.heads]
-    bodies = deps.pools.bodies(pool.pool_id, names)
+    bodies = deps.pools.bodies(pool.pool_id, names, now=deps.clock())
     return assemble(pool.config, pool.heads, {name: bodies[name].body for name in names})
 
 
@@ -174,7 +174,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="createWorkerPool",
         method="PUT",
         path="/worker-pool/<workerPoolId>",
-        title="Create Worker Pool",
         handler=create,
         scopes=_DEFINE,
         body=CreateWorkerPoolRequest,
@@ -184,18 +183,15 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="updateWorkerPool",
         method="POST",
         path="/worker-pool/<workerPoolId>",
-        title="Update Worker Pool",
         handler=update,
         scopes=_DEFINE,
         body=UpdateWorkerPoolRequest,
         response=WorkerPoolFull,
-        stability="experimental",
     ),
     Route(
         name="deleteWorkerPool",
         method="DELETE",
         path="/worker-pool/<workerPoolId>",
-        title="Delete Worker Pool",
         handler=delete,
         scopes=_MANAGE,
         response=WorkerPoolFull,
@@ -204,7 +200,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="workerPool",
         method="GET",
         path="/worker-pool/<workerPoolId>",
-        title="Get Worker Pool",
         handler=get,
         scopes=_GET,
         response=WorkerPoolFull,
@@ -213,7 +208,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         name="listWorkerPools",
         method="GET",
         path="/worker-pools",
-        title="List All Worker Pools",
         handler=list_all,
         scopes="worker-manager:list-worker-pools",
         query=PAGING,

@@ -252,9 +252,7 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         "listWorkersForWorkerGroupWithColon",
         "/workers/<workerPoolId>:/<workerGroup>",
     ),
-    _worker_route(
-        "workerWithColon", "/workers/<workerPoolId>:/<workerGroup>/<workerId>", published=False
-    ),
+    _worker_route("workerWithColon", "/workers/<workerPoolId>:/<workerGroup>/<workerId>"),
     _group_route("listWorkersForWorkerGroup", "/workers/<workerPoolId>/<workerGroup>"),
     _worker_route("worker", "/workers/<workerPoolId>/<workerGroup>/<workerId>"),
     Route(

@@ -21,14 +21,19 @@ SECRET = r"^[a-zA-Z0-9_-]{44}$"
 ERROR_KIND = r"[-a-z0-9]+"
 
 
+def matches(pattern: str, text: str) -> bool:
+    """Whether all of ``text`` is what ``pattern`` allows, to the last character."""
+    return re.fullmatch(pattern, text, re.ASCII) is not None
+
+
 def is_identifier(text: str) -> bool:
     """Whether ``text`` may name a provider, a worker group, a worker or a launch config."""
-    return re.fullmatch(IDENTIFIER, text, re.ASCII) is not None and not text.endswith("\n")
+    return matches(IDENTIFIER, text)
 
 
 def is_pool_id(text: str) -> bool:
     """Whether ``text`` is ``<provisioner id>/<worker type>``."""
-    return re.fullmatch(POOL_ID, text, re.ASCII) is not None and not text.endswith("\n")
+    return matches(POOL_ID, text)
 
 
 class ExactFloat(float):

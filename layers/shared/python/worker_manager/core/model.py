@@ -61,7 +61,7 @@ class Lifecycle:
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfigHead:
-    """What planning needs of a launch config, kept in the pool's own item (at most 150 bytes).
+    """What planning needs of a launch config, kept in the pool's own item (about 150 bytes).
 
     ``manager`` is the caller's ``workerManager`` object without ``launchConfigId``: it may change
     under an unchanged id.  ``capacity_per_instance`` is already resolved from it or from the
@@ -160,8 +160,8 @@ class Worker:
     ``deadline`` is when it must have registered (requested) or renewed its credentials (running).
     ``identity`` holds what the cloud said of the machine and its proof must repeat.
     ``unsent`` are events written together with the last transition and not yet published.
-    ``expires`` is set for static workers and stopped ones; a live cloud worker's follows from its
-    location's last complete list.
+    ``expires`` is set for static workers; a live cloud worker's follows from its location's last
+    complete list, a stopped one's from ``modified``.
     """
 
     key: WorkerKey
@@ -235,7 +235,6 @@ class LaunchOrder:
     launch_config_id: str
     location: Location
     count: int
-    capacity_per_instance: int
     body: Json
     inputs: Json
 

@@ -39,11 +39,6 @@ class Timing:
     """How long a location without live rows is still listed."""
 
     @property
-    def message_stale(self) -> timedelta:
-        """A tick message older than this is acknowledged unread: the next tick repairs."""
-        return 2 * self.tick
-
-    @property
     def location_stale(self) -> timedelta:
         """A location not listed to its end for this long is stale."""
         return 3 * self.scan

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 CLOUDS: Mapping[str, str] = {
     "aws": "worker_manager.providers.aws.provider:AwsProvider",
 }
-"""Provider types with a cloud behind them: ``module:class``."""
+"""Provider types with a cloud behind them: ``module:class``.
 
-PROVIDER_TYPES = frozenset({*CLOUDS, "static"})
-"""All that a provider's ``providerType`` may be.  Static workers stand in somebody's own racks:
-no cloud launches, lists or terminates them."""
+The only other one is ``static``: workers in somebody's own racks, which no cloud launches, lists or
+terminates."""
 
 
 def load_cloud(provider_type: str) -> Callable[..., CloudProvider]:

@@ -140,14 +140,6 @@ class EmbeddedQueue:
         task = self._tasks.resolve(task_id, run_id, requests.parse_exception(body))
         return {"status": records.status_of(task)}
 
-    def resolve_claims_of(self, task_queue_id: str, group: str, worker_id: str) -> list[str]:
-        """Give back what a worker that is no more had claimed; returns those tasks' ids.
-
-        Each becomes exception/worker-shutdown with a new run, so nobody waits for its claim to
-        run out.
-        """
-        return self._tasks.give_back(requests.require_queue_id(task_queue_id), group, worker_id)
-
     def list_workers(
         self,
         provisioner_id: str,

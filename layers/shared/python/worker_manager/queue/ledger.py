@@ -147,24 +147,6 @@ class Ledger:
                 waiting.rotate(-(elsewhere % len(waiting)))
         return claimed
 
-    def give_back(self, queue_id: str, group: str, worker_id: str) -> list[str]:
-        """End every claim of a worker that is no more; the ids of the tasks that wait again."""
-
-        def end(task: Task, now: datetime) -> Task:
-            run = task.last
-            if (run.worker_group, run.worker_id) != (group, worker_id):
-                raise ConflictError("the claim is over already")
-            return tasks.resolve(task, run.run_id, tasks.WORKER_SHUTDOWN, now=now)
-
-        given_back = []
-        for line in self.table.claims_of(queue_id, f"{group}/{worker_id}"):
-            try:
-                self._change(line.task_id, end)
-            except (ConflictError, NotFoundError):
-                continue
-            given_back.append(line.task_id)
-        return given_back
-
     def settle_overdue(self, queue_id: str) -> None:
         """Write what time did to claims that ran out; lines whose task is gone are dropped."""
         overdue = self.table.lines(queue_id, Listed.CLAIMED, limit=SETTLED_AT_ONCE, due=self.now())

@@ -27,10 +27,7 @@ def line_of(task: Task) -> Line | None:
         return Line(task.queue_id, Listed.PENDING, order, task.task_id, deadline, deadline)
     if run.state is RunState.RUNNING and run.taken_until is not None:
         order = f"{to_wire(run.taken_until)}#{name}"
-        worker = f"{run.worker_group}/{run.worker_id}"
-        return Line(
-            task.queue_id, Listed.CLAIMED, order, task.task_id, run.taken_until, deadline, worker
-        )
+        return Line(task.queue_id, Listed.CLAIMED, order, task.task_id, run.taken_until, deadline)
     return None
 
 

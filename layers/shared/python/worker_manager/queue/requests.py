@@ -7,7 +7,6 @@ two of our own: no dependencies yet, and 128 KiB a definition, so that the 32 ta
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,7 +22,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from worker_manager.core.errors import InputInvalidError
-from worker_manager.core.ids import IDENTIFIER, SLUGID, is_identifier, is_pool_id
+from worker_manager.core.ids import IDENTIFIER, SLUGID, is_identifier, is_pool_id, matches
 from worker_manager.core.model import Json, canonical_json
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.core.scopes import AllOf, AnyOf
@@ -189,7 +188,7 @@ def require_queue_id(text: str) -> str:
 
 def require_slugid(task_id: str) -> None:
     """Refuse what cannot be a task's id."""
-    _require(re.fullmatch(SLUGID, task_id) and not task_id.endswith("\n"), "taskId", "is malformed")
+    _require(matches(SLUGID, task_id), "taskId", "is malformed")
 
 
 def require_limit(limit: int) -> None:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from worker_manager.store.stores import Stores
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -16,9 +14,8 @@ if TYPE_CHECKING:
     from worker_manager.outbox import Outbox
     from worker_manager.providers.protocol import CloudProvider
     from worker_manager.queues import Sender
+    from worker_manager.store.stores import Stores
     from worker_manager.taskcluster.queue import QueueClient
-
-__all__ = ["Blobs", "Deps", "Stores"]
 
 
 class Blobs(Protocol):

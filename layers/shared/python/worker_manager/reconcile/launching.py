@@ -170,7 +170,6 @@ def _launch(
         launch_config_id=order.launch_config_id,
         location=order.location,
         count=order.count,
-        capacity_per_instance=order.capacity_per_instance,
         body=bodies[order.launch_config_id],
         inputs=plan.inputs,
     )

@@ -34,8 +34,6 @@ class Line:
     task_id: str
     until: datetime
     deadline: datetime
-    worker: str = ""
-    """``<group>/<worker id>`` of a claim."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,29 +18,29 @@ tasks may do is decided in ``worker_manager.queue.tasks``; here they are texts w
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
-from pynamodb.exceptions import DoesNotExist, PutError, TransactWriteError
+from pynamodb.exceptions import DoesNotExist, PutError
 from pynamodb.models import Model
-from pynamodb.transactions import TransactWrite
 
 from worker_manager.core.errors import ConflictError, DuplicateError
 from worker_manager.core.moments import to_wire
 from worker_manager.store.attributes import MomentAttribute
 from worker_manager.store.queue_rows import Line, Listed, StoredTask, StoredWorker
 from worker_manager.store.tables import bind
+from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from pynamodb.connection import Connection
     from pynamodb.expressions.condition import Condition
+    from pynamodb.transactions import TransactWrite
 
 LINE_KEPT = timedelta(days=1)
 """How long a forgotten line outlives its task's deadline before DynamoDB drops it."""
@@ -68,7 +68,6 @@ class QueueItem(Model):
     task_id = UnicodeAttribute(null=True)
     until = MomentAttribute(null=True)
     deadline = MomentAttribute(null=True)
-    worker = UnicodeAttribute(null=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +89,15 @@ class QueueTable:
         definition = self.items(
             _task_key(task.task_id), DEFINITION, body=task.definition, ttl=expires
         )
+
+        def fill(write: TransactWrite) -> None:
+            write.save(definition, condition=absent)
+            write.save(self._status(task, version=1), condition=absent)
+            if line is not None:
+                write.save(self._line(line))
+
         try:
-            with self._transaction() as write:
-                write.save(definition, condition=absent)
-                write.save(self._status(task, version=1), condition=absent)
-                if line is not None:
-                    write.save(self._line(line))
+            commit(self.connection, fill)
         except ConflictError as error:
             raise DuplicateError(f"task {task.task_id} exists") from error
 
@@ -114,7 +116,8 @@ class QueueTable:
 
         Raises ``ConflictError`` if somebody else changed the task first.
         """
-        with self._transaction() as write:
+
+        def fill(write: TransactWrite) -> None:
             write.save(
                 self._status(task, version=task.version + 1),
                 condition=QueueItem.version == task.version,
@@ -123,6 +126,8 @@ class QueueTable:
                 write.delete(self._line(old_line))
             if new_line is not None and new_line != old_line:
                 write.save(self._line(new_line))
+
+        commit(self.connection, fill)
 
     def lines(
         self,
@@ -142,15 +147,6 @@ class QueueTable:
             condition = QueueItem.sk < f"{to_wire(due)}$"
         name = f"{queue_id}#{listed}"
         found = self.items.query(name, condition, consistent_read=True, limit=limit)
-        return [_to_line(item) for item in found]
-
-    def claims_of(self, queue_id: str, worker: str) -> list[Line]:
-        """Every claim that ``<group>/<worker id>`` holds.  Reads the queue's whole list."""
-        found = self.items.query(
-            f"{queue_id}#{Listed.CLAIMED}",
-            filter_condition=QueueItem.worker == worker,
-            consistent_read=True,
-        )
         return [_to_line(item) for item in found]
 
     def drop(self, line: Line) -> None:
@@ -189,7 +185,7 @@ class QueueTable:
         try:
             item.save(condition=unchanged)
         except PutError as error:
-            if error.cause_response_code == "ConditionalCheckFailedException":
+            if is_condition_failure(error):
                 raise ConflictError(f"worker {worker.worker} changed meanwhile") from error
             raise
 
@@ -200,18 +196,6 @@ class QueueTable:
             f"{queue_id}#workers", beyond, consistent_read=True, page_size=limit
         )
         return [_to_worker(queue_id, item) for item in islice(found, limit)]
-
-    @contextmanager
-    def _transaction(self) -> Iterator[TransactWrite]:
-        """All or nothing; a lost race, of whichever kind, is a ``ConflictError``."""
-        try:
-            with TransactWrite(connection=self.connection) as write:
-                yield write
-        except TransactWriteError as error:
-            codes = {reason.code for reason in error.cancellation_reasons if reason is not None}
-            if codes & {"ConditionalCheckFailed", "TransactionConflict"}:
-                raise ConflictError("somebody else changed the task first") from error
-            raise
 
     def _status(self, task: StoredTask, *, version: int) -> QueueItem:
         return self.items(
@@ -230,7 +214,6 @@ class QueueTable:
             task_id=line.task_id,
             until=line.until,
             deadline=line.deadline,
-            worker=line.worker or None,
             ttl=_epoch(line.deadline + LINE_KEPT),
         )
 
@@ -268,7 +251,6 @@ def _to_line(item: QueueItem) -> Line:
         task_id=str(item.task_id),
         until=item.until,
         deadline=item.deadline,
-        worker=item.worker or "",
     )
 
 

@@ -81,7 +81,6 @@ class PoolItem(Model):
     modified = MomentAttribute(null=True)
     # body#<launch config id>
     body = UnicodeAttribute(null=True)
-    archived = BooleanAttribute(null=True)
     # ctl
     open_plans = CompactJson(null=True)
     reasons_hash = UnicodeAttribute(null=True)
@@ -105,7 +104,6 @@ class ProviderItem(Model):
 
     provider_id = UnicodeAttribute(hash_key=True)
     worker_pool_id = UnicodeAttribute(range_key=True)
-    ttl = NumberAttribute(null=True)
     # membership
     places = UnicodeSetAttribute(null=True)
     previous = BooleanAttribute(null=True)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from worker_manager.core.errors import AuthenticationFailedError
-from worker_manager.core.roles import Role, Roles
 from worker_manager.core.scopes import AllOf, Expression, missing_scopes, satisfies
 from worker_manager.taskcluster.certificates import (
     Ext,
@@ -21,23 +20,15 @@ from worker_manager.taskcluster.certificates import (
     temporary_token,
     verify_certificate,
 )
-from worker_manager.taskcluster.clients import Client, Clients
-from worker_manager.taskcluster.hawk import SignedRequest, read_claim, verify_claim
+from worker_manager.taskcluster.hawk import read_claim, verify_claim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
 
-__all__ = [
-    "ANONYMOUS_SCOPE",
-    "Authenticator",
-    "Client",
-    "Clients",
-    "Identity",
-    "LocalAuthenticator",
-    "Role",
-    "SignedRequest",
-]
+    from worker_manager.core.roles import Roles
+    from worker_manager.taskcluster.clients import Client
+    from worker_manager.taskcluster.hawk import SignedRequest
 
 ANONYMOUS_SCOPE = "assume:anonymous"
 """What everybody holds, signed or not."""
@@ -48,12 +39,11 @@ class Identity:
     """A caller whose signature held, or anybody.
 
     ``client_id`` is ``None`` for a request that was not signed; ``scopes`` are expanded and in
-    normal form; ``expires`` is ``None`` for what does not end by itself.
+    normal form.
     """
 
     client_id: str | None
     scopes: tuple[str, ...]
-    expires: datetime | None = None
 
     def satisfies(self, required: Expression) -> bool:
         """Whether this caller may do what requires these scopes."""
@@ -100,7 +90,6 @@ class LocalAuthenticator:
         return Identity(
             client_id=claim.client_id,
             scopes=self._restrict(granted.scopes, ext.authorized_scopes),
-            expires=granted.expires,
         )
 
     def _grant(self, client_id: str, ext: Ext, now: datetime) -> _Grant:
@@ -109,7 +98,7 @@ class LocalAuthenticator:
         scopes = self._expanded[issuer.client_id]
         certificate = ext.certificate
         if certificate is None:
-            return _Grant(issuer.access_token, scopes, issuer.expires)
+            return _Grant(issuer.access_token, scopes)
         verify_certificate(
             certificate,
             client_id=client_id,
@@ -117,9 +106,8 @@ class LocalAuthenticator:
             issuer_scopes=scopes,
             now=now,
         )
-        ends = [at for at in (issuer.expires, certificate.expires) if at is not None]
         key = temporary_token(issuer.access_token, certificate.seed)
-        return _Grant(key, certificate.scopes, min(ends))
+        return _Grant(key, certificate.scopes)
 
     def _permanent(self, client_id: str, now: datetime) -> Client:
         """The client of this id; temporary ones are never found, so they issue nothing."""
@@ -150,4 +138,3 @@ class LocalAuthenticator:
 class _Grant:
     key: str
     scopes: tuple[str, ...]
-    expires: datetime | None

@@ -22,21 +22,9 @@ from mohawk.exc import HawkFail  # type: ignore[import-untyped]
 from mohawk.util import calculate_mac, parse_authorization_header  # type: ignore[import-untyped]
 
 from worker_manager.core.errors import AuthenticationFailedError
-from worker_manager.taskcluster.resources import Endpoint, resource_candidates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__ = [
-    "Claim",
-    "Endpoint",
-    "SignedRequest",
-    "decode_base64",
-    "payload_hash",
-    "read_claim",
-    "resource_candidates",
-    "verify_claim",
-]
 
 MAX_LENGTH = 4096
 """Longest accepted header or bewit, in characters."""

@@ -66,7 +66,6 @@ class Api(Base):
             places=self.stores.places,
             errors=self.errors,
             health=self.stores.health,
-            plans=self.stores.plans,
             outbox=self.outbox,
             authenticator=self.authenticator,
             root_url=self.settings.root_url,

@@ -85,11 +85,6 @@ class AwsProvider:
         """The regions of these launch configs."""
         return frozenset(head.location for head in heads)
 
-    def connect(self, locations: Iterable[Location]) -> None:
-        """Build the clients for these regions now, 5 to 120 ms each, before threads want them."""
-        for location in locations:
-            self._client(location)
-
     def instances(self, location: Location) -> Iterator[Sighting]:
         """Every machine of our deployment in a region that is not gone, in one list."""
         return list_deployment(self._client(location), location, deployment=self._deployment)
