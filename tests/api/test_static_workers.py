@@ -195,9 +195,29 @@ class TestChanging:
         assert row(racks).capacity == 5
         assert matches(OTHER, row(racks).identity["staticSecretHash"])
 
-    def test_it_may_end_in_the_past(self, racks: Api) -> None:
+    def test_nothing_need_be_given(self, racks: Api) -> None:
+        created = racks.ok("PUT", PATH, a_body())
+        assert racks.ok("POST", PATH, {}) == created
+        assert racks.ok("POST", PATH, {"capacity": 7}) == {**created, "capacity": 7}
+
+    def test_an_end_in_the_past_ends_it_now(self, racks: Api) -> None:
         racks.ok("PUT", PATH, a_body())
-        assert racks.ok("POST", PATH, a_body(expires="2025-01-01T00:00:00.000Z"))
+        ended = racks.ok("POST", PATH, {"expires": "2025-01-01T00:00:00.000Z"})
+        assert (ended["state"], ended["expires"]) == ("stopped", "2025-01-01T00:00:00.000Z")
+        assert [event["name"] for event in racks.bus.events] == ["worker-stopped"]
+        assert (row(racks).stop_reason, row(racks).unsent) == ("expired", ())
+
+    def test_it_ends_also_while_the_bus_is_away(self, racks: Api) -> None:
+        racks.ok("PUT", PATH, a_body())
+        racks.bus.refuses = True
+        racks.ok("POST", PATH, {"expires": "2025-01-01T00:00:00.000Z"})
+        assert [event["name"] for event in row(racks).unsent] == ["worker-stopped"]
+
+    def test_what_ended_does_not_end_again(self, racks: Api) -> None:
+        racks.ok("PUT", PATH, a_body())
+        for _ in range(2):
+            racks.ok("POST", PATH, {"expires": "2025-01-01T00:00:00.000Z"})
+        assert len(racks.bus.events) == 1
 
     def test_a_worker_or_pool_that_is_not_there_is_a_404(self, api: Api) -> None:
         assert api("POST", PATH, a_body()).status == 404

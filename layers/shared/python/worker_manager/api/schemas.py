@@ -23,11 +23,11 @@ from worker_manager.api.validation import (
     ShortText,
     Wire,
 )
-from worker_manager.core.ids import SLUGID
+from worker_manager.core.ids import ERROR_KIND, SLUGID
 from worker_manager.core.model import State  # noqa: TC001 - pydantic reads it
 
 Slugid = Annotated[str, StringConstraints(pattern=SLUGID)]
-Kind = Annotated[str, StringConstraints(pattern=r"^[-a-z0-9]+$", max_length=128)]
+Kind = Annotated[str, StringConstraints(pattern=ERROR_KIND, max_length=128)]
 
 
 class CreateWorkerPoolRequest(Wire):
@@ -129,12 +129,18 @@ class StaticProviderInfo(Wire):
     static_secret: Secret
 
 
-class CreateWorkerRequest(Wire):
+class UpdateWorkerRequest(Wire):
+    """What is to change of a worker that somebody set up by hand."""
+
+    expires: Moment | None = None
+    capacity: PositiveNumber | None = None
+    provider_info: StaticProviderInfo | None = None
+
+
+class CreateWorkerRequest(UpdateWorkerRequest):
     """A worker that somebody sets up by hand."""
 
     expires: Moment
-    capacity: PositiveNumber | None = None
-    provider_info: StaticProviderInfo | None = None
 
 
 class WorkerFull(Answer):

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.api.definitions import ATTEMPTS
+from worker_manager.api.definitions import ATTEMPTS, after_commit
 from worker_manager.api.providers import existing_provider
 from worker_manager.api.refusals import Refusal, input_error, unavailable
 from worker_manager.api.routing import Call, Route
-from worker_manager.api.schemas import CreateWorkerRequest, WorkerFull
+from worker_manager.api.schemas import CreateWorkerRequest, UpdateWorkerRequest, WorkerFull
 from worker_manager.api.worker_pools import existing_pool
 from worker_manager.api.workers import Display, existing_worker, key_of
+from worker_manager.core.lifecycle import expiry
 from worker_manager.core.model import Location, State, Worker
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.identity.static import hash_secret, matches
@@ -58,27 +59,36 @@ def create(call: Call, deps: ApiDeps) -> WorkerFull:
 
 
 def update(call: Call, deps: ApiDeps) -> WorkerFull:
-    """Change a worker's end (the past ends it now), and its capacity or secret where given."""
-    body: CreateWorkerRequest = call.body
+    """Change a worker's end, capacity or secret, whichever is given; the past ends it now."""
+    body: UpdateWorkerRequest = call.body
     pool = existing_pool(deps, call.pool_id)
     _require_static(deps, pool)
     for _ in range(ATTEMPTS):
         worker = existing_worker(deps, key_of(call))
         if worker.provider_id != pool.provider_id:
             raise input_error(f"The worker belongs to provider {worker.provider_id!r}")
-        changes: dict[str, Any] = {
-            "expires": whole_milliseconds(body.expires),
-            "modified": whole_milliseconds(deps.clock()),
-        }
-        if body.capacity is not None:
-            changes["capacity"] = body.capacity
-        secret = _secret(body)
-        if secret is not None:
-            changes["identity"] = {SECRET: hash_secret(secret, deps.new_slugid())}
-        changed = deps.workers.change(worker, **changes)
-        if changed is not None:
-            return Display(deps).show(changed)
+        changed = deps.workers.change(worker, **_changes(worker, body, deps))
+        if changed is None:
+            continue
+        if changed.unsent:
+            with after_commit("publishing the end of a worker"):
+                deps.outbox.send_workers([changed])
+        return Display(deps).show(changed)
     raise unavailable()
+
+
+def _changes(worker: Worker, body: UpdateWorkerRequest, deps: ApiDeps) -> dict[str, Any]:
+    now = whole_milliseconds(deps.clock())
+    changes: dict[str, Any] = {"modified": now}
+    if body.capacity is not None:
+        changes["capacity"] = body.capacity
+    if (secret := _secret(body)) is not None:
+        changes["identity"] = {SECRET: hash_secret(secret, deps.new_slugid())}
+    if body.expires is not None:
+        changes["expires"] = whole_milliseconds(body.expires)
+        if body.expires <= now and worker.state is not State.STOPPED:
+            changes |= expiry(worker, at=now)
+    return changes
 
 
 def _require_static(deps: ApiDeps, pool: Pool) -> None:
@@ -89,7 +99,7 @@ def _require_static(deps: ApiDeps, pool: Pool) -> None:
         )
 
 
-def _secret(body: CreateWorkerRequest) -> str | None:
+def _secret(body: UpdateWorkerRequest) -> str | None:
     return body.provider_info.static_secret if body.provider_info else None
 
 
@@ -175,7 +185,7 @@ def _update_route(name: str, path: str) -> Route[ApiDeps]:
         path=path,
         handler=update,
         scopes=f"worker-manager:update-worker:{_WORKER}",
-        body=CreateWorkerRequest,
+        body=UpdateWorkerRequest,
         response=WorkerFull,
         secret_fields=_SECRET_FIELDS,
     )

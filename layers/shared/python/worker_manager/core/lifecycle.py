@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from worker_manager.core.events import WORKER_STOPPED, with_event
 from worker_manager.core.model import MachineStatus, State, Worker
 
 if TYPE_CHECKING:
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 
 QUEUE_ROW_KEPT = timedelta(days=1)
 """How long a queue remembers a worker it no longer hears of."""
+EXPIRED = "expired"
+"""Why a static worker stopped that had its time."""
+
+
+def expiry(worker: Worker, *, at: datetime) -> dict[str, Any]:
+    """The changes that end a static worker, of which no list tells, with their event."""
+    return with_event(
+        worker, WORKER_STOPPED, at=at, reason=EXPIRED, state=State.STOPPED, stop_reason=EXPIRED
+    )
 
 
 @dataclass(frozen=True, slots=True)

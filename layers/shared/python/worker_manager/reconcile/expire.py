@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.errors import ConflictError
-from worker_manager.core.events import WORKER_STOPPED, with_event
+from worker_manager.core.lifecycle import expiry
 from worker_manager.core.model import (
     NULL_PROVIDER,
     Location,
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from worker_manager.outbox import Outbox
     from worker_manager.store.places import Membership
     from worker_manager.store.stores import Stores
-
-EXPIRED = "expired"
-"""Why a static worker stopped that had its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +113,7 @@ def _end_static(live: Sequence[Worker], now: datetime, keeper: Keeper) -> set[Wo
     for worker in live:
         if worker.provider_id not in keeper.static or not worker.expires or worker.expires > now:
             continue
-        changes = with_event(
-            worker,
-            WORKER_STOPPED,
-            at=now,
-            reason=EXPIRED,
-            state=State.STOPPED,
-            stop_reason=EXPIRED,
-        )
-        written = keeper.stores.workers.change(worker, **changes)
+        written = keeper.stores.workers.change(worker, **expiry(worker, at=now))
         if written is not None:
             ended.append(written)
     keeper.outbox.send_workers(ended)
