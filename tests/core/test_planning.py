@@ -16,6 +16,7 @@ from worker_manager.core.ids import order_id
 from worker_manager.core.model import Location, OrderState, State
 from worker_manager.core.planning import Decision, Facts, as_plan, decide
 from worker_manager.core.surplus import decide as decide_surplus
+from worker_manager.core.surplus import weigh
 from worker_manager.core.tally import Counts
 
 if TYPE_CHECKING:
@@ -338,9 +339,8 @@ def test_a_tick_never_orders_and_lets_go_at_once(observed: Facts, seed: int) -> 
     assert decision.estimate is not None
     active = {head.launch_config_id for head in observed.pool.heads}
 
-    changes = decide_surplus(
-        observed.workers, active, target=decision.estimate.target, busy=set(), now=NOW
-    )
+    standing = weigh(observed.workers, active, target=decision.estimate.target, now=NOW)
+    changes = decide_surplus(standing, busy=set(), now=NOW)
 
     if decision.choices:
         assert not any(

@@ -279,9 +279,9 @@ def test_the_order_of_launch_configs_does_not_matter(
 def test_weights_too_small_for_arithmetic_still_choose_some_launch_config(
     seed: int, wanted: int
 ) -> None:
-    worn = [
-        Candidate(a_head("lc-a"), room=10, weight=0.0),
-        Candidate(a_head("lc-b"), room=10, weight=0.0),
-    ]
+    tiny = {"initialWeight": 5e-324}
+    heads = [a_head("lc-a", manager=tiny), a_head("lc-b", manager=tiny)]
+    health = {"lc-a": Health(failed={"no-capacity": 50})}
+    worn = candidates(heads, {}, health, maximum=10)
 
     assert machines(select(worn, wanted, Random(seed), headroom=10)).total() == wanted

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 
 from tests.core.strategies import NAMES, workers
 from tests.factories import NOW, a_worker
+from worker_manager.core import surplus
 from worker_manager.core.activity import QueueCounts
 from worker_manager.core.estimator import Limits, estimate
 from worker_manager.core.model import State, Surplus, Worker, WorkerKey
-from worker_manager.core.surplus import ARCHIVED, NEEDED, OVER_CAPACITY, asked, decide, excess
+from worker_manager.core.surplus import ARCHIVED, NEEDED, OVER_CAPACITY, weigh
 from worker_manager.core.tally import Counts, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 HOUR = timedelta(hours=1)
 ACTIVE = {"lc-a"}
@@ -24,10 +28,21 @@ def hours_old(worker_id: str, hours: int, **overrides: Any) -> Worker:
     return a_worker(worker_id, registered=NOW - hours * HOUR, **overrides)
 
 
+def decide(
+    given_workers: Iterable[Worker],
+    active: set[str],
+    *,
+    target: int,
+    busy: set[WorkerKey] | None = None,
+) -> list[tuple[Worker, Surplus]]:
+    standing = weigh(given_workers, active, target=target, now=NOW)
+    return surplus.decide(standing, busy=busy or set(), now=NOW)
+
+
 def told_to_go(
     *given_workers: Worker, target: int, busy: set[WorkerKey] | None = None
 ) -> list[str]:
-    changes = decide(given_workers, ACTIVE, target=target, busy=busy or set(), now=NOW)
+    changes = decide(given_workers, ACTIVE, target=target, busy=busy)
     return [worker.key.worker_id for worker, answer in changes if answer.terminate]
 
 
@@ -86,10 +101,10 @@ def test_workers_of_archived_launch_configs_go_first_and_count_for_nobody() -> N
     archived = hours_old("archived", 48, launch_config_id="lc-old")
     current = hours_old("current", 1)
 
-    changes = decide([archived, current], ACTIVE, target=1, busy={archived.key}, now=NOW)
+    changes = decide([archived, current], ACTIVE, target=1, busy={archived.key})
 
     assert changes == [(archived, Surplus(True, ARCHIVED, NOW))]
-    assert excess([archived, current], ACTIVE, 1) == 0
+    assert weigh([archived, current], ACTIVE, target=1, now=NOW).excess == 0
 
 
 def test_a_worker_without_launch_config_is_not_archived() -> None:
@@ -113,7 +128,8 @@ def test_only_those_that_run_and_are_not_quarantined_are_let_go(
     """Report B22 (#4928): a quarantined machine is kept for whoever looks into it."""
     worker = a_worker(**overrides)
 
-    assert bool(asked([worker], NOW)) is is_asked
+    standing = weigh([worker], ACTIVE, target=0, now=NOW)
+    assert bool(standing.current) is is_asked
     assert bool(told_to_go(worker, target=0)) is is_asked
 
 
@@ -121,17 +137,13 @@ def test_an_answer_is_taken_back_when_demand_returns() -> None:
     """Report B10 (#8473): the answer was stale for an hour."""
     told = hours_old("i-1", 1, surplus=Surplus(True, OVER_CAPACITY, NOW - HOUR))
 
-    assert decide([told], ACTIVE, target=1, busy=set(), now=NOW) == [
-        (told, Surplus(False, NEEDED, NOW))
-    ]
+    assert decide([told], ACTIVE, target=1) == [(told, Surplus(False, NEEDED, NOW))]
 
 
 def test_another_reason_is_another_answer() -> None:
     told = a_worker(launch_config_id="lc-old", surplus=Surplus(True, OVER_CAPACITY, NOW - HOUR))
 
-    assert decide([told], ACTIVE, target=5, busy=set(), now=NOW) == [
-        (told, Surplus(True, ARCHIVED, NOW))
-    ]
+    assert decide([told], ACTIVE, target=5) == [(told, Surplus(True, ARCHIVED, NOW))]
 
 
 def test_nothing_is_written_for_a_worker_whose_answer_stays() -> None:
@@ -139,7 +151,7 @@ def test_nothing_is_written_for_a_worker_whose_answer_stays() -> None:
     needed = hours_old("needed", 2, surplus=Surplus(False, NEEDED, NOW - HOUR))
     told = hours_old("told", 1, surplus=Surplus(True, OVER_CAPACITY, NOW - HOUR))
 
-    assert decide([fresh, needed, told], ACTIVE, target=2, busy=set(), now=NOW) == []
+    assert decide([fresh, needed, told], ACTIVE, target=2) == []
 
 
 @given(
@@ -153,15 +165,15 @@ def test_letting_go_keeps_the_target_and_settles_at_once(
 ) -> None:
     busy = {w.key for w in given_workers if int(w.key.worker_id.removeprefix("i-")) in working}
 
-    changes = decide(given_workers, active, target=goal, busy=busy, now=NOW)
+    changes = decide(given_workers, active, target=goal, busy=busy)
 
     changed = {worker.key: answer for worker, answer in changes}
     after = [replace(w, surplus=changed.get(w.key, w.surplus)) for w in given_workers]
-    current = [w for w in asked(after, NOW) if w.launch_config_id in active]
+    current = weigh(after, active, target=goal, now=NOW).current
     going = [w for w in current if w.surplus and w.surplus.terminate]
     staying = sum(w.capacity for w in current) - sum(w.capacity for w in going)
     assert staying >= min(goal, sum(w.capacity for w in current))
-    assert decide(after, active, target=goal, busy=busy, now=NOW) == []
+    assert decide(after, active, target=goal, busy=busy) == []
     spared_idle = [w for w in current if w not in going and w.key not in busy]
     smallest_spared = min((w.capacity for w in spared_idle), default=None)
     if smallest_spared is not None and any(w.key in busy for w in going):
@@ -173,7 +185,7 @@ def test_the_order_of_rows_does_not_matter(given_workers: list[Worker]) -> None:
     backwards = list(reversed(given_workers))
 
     def answers(in_order: list[Worker]) -> dict[WorkerKey, bool]:
-        found = decide(in_order, {"lc-a", "lc-b"}, target=5, busy=set(), now=NOW)
+        found = decide(in_order, {"lc-a", "lc-b"}, target=5)
         return {worker.key: answer.terminate for worker, answer in found}
 
     assert answers(given_workers) == answers(backwards)

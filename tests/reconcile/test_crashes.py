@@ -64,7 +64,7 @@ def test_a_provision_that_crashes_anywhere_ends_in_the_same_fleet(new_world: New
 
     steps = crash_at_every_step(prepare, World.tick, check)
     assert steps.count("launch") == 2
-    assert steps.count("publish") == 1
+    assert steps.count("publish") == 2
 
 
 def test_an_order_that_is_refused_is_reported_and_replaced_wherever_we_crash(
@@ -156,6 +156,12 @@ def test_a_scan_that_crashes_anywhere_stops_and_buries_the_same_workers(
         assert world.bus.names().count(WORKER_STOPPED) >= 2
         window = world.stores.health.window(POOL_ID, world.clock.now)
         assert window.get("lc-a", Health()).failed.get("never-registered", 0) <= 2
+        buried = {row.key.worker_id for row in world.rows()}
+        errors = world.pool_errors()
+        assert sorted(error.extra["workerId"] for error in errors) == sorted(buried)
+        told = {e["id"]: e for e in world.bus.published if e["name"] == POOL_ERROR}
+        assert {e["detail"]["errorId"] for e in told.values()} == {e.error_id for e in errors}
+        assert len(told) == len(buried) == 2
 
     steps = crash_at_every_step(prepare, World.scan, check)
     assert "terminate" in steps

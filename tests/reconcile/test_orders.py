@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,8 @@ def test_a_throttled_order_stays_open_until_its_time_and_blames_nobody(world: Wo
     assert (health(world).failures, health(world).launched) == (0, 3)
 
 
-def test_many_throttled_orders_bring_one_message_back(world: World) -> None:
+def test_many_throttled_orders_sent_together_bring_one_message_back(world: World) -> None:
+    world.all_deps["aws"] = replace(world.deps, parallel=3)
     world.save_pool(heads=[a_head("lc-a"), a_head("lc-b"), a_head("lc-c")])
     world.demand(pending=3)
     world.provider.fail(Method.LAUNCH, ThrottledError("slow"), times=3)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.factories import POOL_ID
 from tests.reconcile.deployment import PLENTY
+from tests.reconcile.scenes import with_workers
 from tests.reconcile.steps import READS
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.core.moments import to_wire
@@ -15,6 +16,8 @@ from worker_manager.reconcile.provision import provision
 from worker_manager.reconcile.ticks import from_message, from_schedule, provision_tick
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.reconcile.world import World
     from worker_manager.core.model import Json
 
@@ -138,6 +141,70 @@ def test_orders_that_time_does_not_allow_are_cancelled_and_planned_anew(world: W
 
     assert world.open_plans() == []
     assert len(world.cloud.machines) == 1
+
+
+def test_a_location_whose_scans_die_takes_no_orders_and_is_alarmed_once_a_tick(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.save_pool()
+    world.scan()
+    world.demand(pending=1)
+    world.clock.advance(minutes=9)
+    world.send_ticks()
+    assert not caplog.records
+    world.lose("provision")
+    world.clock.advance(minutes=2)
+
+    world.tick()
+
+    assert world.cloud.machines == {}
+    assert world.reports[-1].reasons[0] == "us-east-1 could not be listed for too long"
+    alarms = [record.getMessage() for record in caplog.records]
+    assert alarms == ["locations could not be listed for too long"]
+
+    world.change_pool()
+    world.deliver_all()
+    assert world.cloud.machines == {}
+
+    world.scan()
+    world.clock.advance(seconds=30)
+    world.tick()
+    assert len(world.cloud.machines) == 1
+
+
+def test_pools_take_turns_in_coming_first(world: World) -> None:
+    names = [f"proj-x/pool-{number}" for number in range(5)]
+    for name in names:
+        world.save_pool(name)
+
+    def order(queue: str) -> tuple[str, ...]:
+        found = tuple(delivery.body["pool"] for delivery in world.mail)
+        assert sorted(found) == names
+        world.lose(queue)
+        return found
+
+    seen: dict[str, set[tuple[str, ...]]] = {"provision": set(), "scan": set()}
+    for _ in range(10):
+        world.clock.advance(seconds=30)
+        world.send_ticks()
+        first = order("provision")
+        world.send_ticks()
+        assert order("provision") == first
+        seen["provision"].add(first)
+        world.send_scans()
+        seen["scan"].add(order("scan"))
+    assert all(len({names[0] for names in orders}) > 2 for orders in seen.values())
+
+
+def test_letting_go_ends_with_the_time_and_the_next_tick_goes_on(world: World) -> None:
+    with_workers(world, 3)
+    message = ProvisionPool(POOL_ID, "t-1")
+
+    provision(message, world.deps, Deadline.after(timedelta(seconds=1)))
+    assert world.told_to_terminate() == {}
+
+    world.tick()
+    assert len(world.told_to_terminate()) == 3
 
 
 def test_a_quiet_pool_costs_three_requests_and_no_cloud_call(world: World) -> None:

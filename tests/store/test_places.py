@@ -124,6 +124,40 @@ def test_a_pause_is_remembered_until_another_is_asked_for(store: PlaceStore) -> 
     assert store.place("aws", REGION) == Place(REGION, not_before=NOW + MINUTE)
 
 
+def test_of_two_pauses_the_longer_one_counts(store: PlaceStore) -> None:
+    store.postpone("aws", REGION, NOW + 9 * MINUTE)
+    store.postpone("aws", REGION, NOW + MINUTE)
+    store.stale("aws", REGION, since=NOW, reason="slow", not_before=NOW + 2 * MINUTE)
+    store.stale("aws", REGION, since=NOW, reason="broken")
+
+    place = store.place("aws", REGION)
+    assert place.not_before == NOW + 9 * MINUTE
+    assert (place.stale_since, place.stale_reason) == (NOW, "broken")
+
+
+def test_a_list_that_does_not_come_shows_like_one_that_fails() -> None:
+    patience = 10 * MINUTE
+    listed = Place(REGION, complete=NOW)
+
+    assert Place(REGION).unlisted_since(NOW, patience) is None
+    assert listed.unlisted_since(NOW + patience, patience) is None
+    assert listed.unlisted_since(NOW + 11 * MINUTE, patience) == NOW
+    failed = Place(REGION, complete=NOW, stale_since=NOW + MINUTE)
+    assert failed.unlisted_since(NOW + MINUTE, patience) == NOW + MINUTE
+
+
+def test_some_places_are_read_at_once(store: PlaceStore, wire: Wire) -> None:
+    store.postpone("aws", REGION, NOW)
+    store.postpone("aws", WEST, NOW + MINUTE)
+    wire.calls.clear()
+
+    found = store.places("aws", [WEST, REGION, Location("eu-west-1")])
+
+    assert sorted(place.location for place in found) == [REGION, WEST]
+    assert [operation for operation, _ in wire.calls] == ["BatchGetItem"]
+    assert store.places("aws", []) == []
+
+
 def test_unused_places_are_noted_and_taken_out_without_losing_new_ones(
     store: PlaceStore, tables: Tables
 ) -> None:

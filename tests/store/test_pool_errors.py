@@ -131,3 +131,17 @@ def test_errors_expire(store: PoolErrorStore, tables: Tables) -> None:
     record(store, an_error())
 
     assert tables.pool_errors.get(POOL_ID, sort_key(an_error())).ttl == (NOW + KEPT).timestamp()
+
+
+def test_recent_errors_are_read_no_further_back_and_no_more_than_asked_for(
+    store: PoolErrorStore, wire: Wire
+) -> None:
+    errors = [an_error(n, reported=NOW + timedelta(seconds=n)) for n in range(6)]
+    for error in errors:
+        record(store, error)
+    wire.calls.clear()
+
+    assert store.since(POOL_ID, NOW + timedelta(seconds=3), limit=9) == errors[:2:-1]
+    assert store.since(POOL_ID, NOW, limit=2) == errors[:3:-1]
+    assert store.since(POOL_ID, NOW + timedelta(minutes=1), limit=9) == []
+    assert [parameters["Limit"] for _, parameters in wire.calls] == [9, 2, 9]

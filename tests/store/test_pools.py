@@ -89,8 +89,8 @@ def test_an_unknown_pool_is_none(store: PoolStore) -> None:
     assert store.get(POOL_ID) is None
     assert store.get_with_control(POOL_ID) == (None, Control(POOL_ID))
     assert store.control(POOL_ID) == Control(POOL_ID)
-    assert store.body(POOL_ID, "lc-a") is None
-    assert store.bodies(POOL_ID, []) == {}
+    assert store.body(POOL_ID, "lc-a", now=NOW) is None
+    assert store.bodies(POOL_ID, [], now=NOW) == {}
 
 
 def test_limits_of_a_launch_config_come_back_as_they_were_given(store: PoolStore) -> None:
@@ -108,7 +108,7 @@ def test_numbers_of_a_body_keep_their_form(store: PoolStore) -> None:
     """DynamoDB's own numbers turn 1.0 into 1, which is another launch config."""
     save(store, {"lc-a": BODY})
 
-    assert json.dumps(store.body(POOL_ID, "lc-a")) == json.dumps(BODY)
+    assert json.dumps(store.body(POOL_ID, "lc-a", now=NOW)) == json.dumps(BODY)
 
 
 def test_a_pool_is_created_once(store: PoolStore) -> None:
@@ -149,7 +149,7 @@ def test_other_content_under_an_archived_id_is_refused(store: PoolStore) -> None
     with pytest.raises(DuplicateError, match="lc-a"):
         save(store, {"lc-a": BODY | {"region": "eu-west-1"}, "lc-b": BODY}, before=second)
     assert store.get(POOL_ID) == second
-    assert store.body(POOL_ID, "lc-a") == BODY
+    assert store.body(POOL_ID, "lc-a", now=NOW) == BODY
 
 
 def test_a_number_in_another_form_is_other_content(store: PoolStore) -> None:
@@ -163,7 +163,7 @@ def test_an_archived_launch_config_keeps_its_body_and_may_return(store: PoolStor
     first = save(store, {"lc-a": BODY, "lc-b": BODY})
     second = save(store, {"lc-b": BODY}, before=first)
     store.expire_body(POOL_ID, "lc-a", datetime.now(UTC) + HOUR)
-    assert store.body(POOL_ID, "lc-a") == BODY
+    assert store.body(POOL_ID, "lc-a", now=NOW) == BODY
     assert store.body_ends(POOL_ID) == {"lc-a": True, "lc-b": False}
 
     save(store, {"lc-a": BODY, "lc-b": BODY}, before=second)
@@ -178,9 +178,9 @@ def test_an_expired_body_is_gone_though_its_item_lingers(store: PoolStore) -> No
     store.expire_body(POOL_ID, "lc-a", NOW - HOUR)
     other = BODY | {"region": "eu-west-1"}
 
-    assert store.body(POOL_ID, "lc-a") is None
+    assert store.body(POOL_ID, "lc-a", now=NOW) is None
     save(store, {"lc-a": other, "lc-b": BODY}, before=second)
-    assert store.body(POOL_ID, "lc-a") == other
+    assert store.body(POOL_ID, "lc-a", now=NOW) == other
 
 
 def test_the_end_of_a_body_is_set_once(store: PoolStore, tables: Tables) -> None:
@@ -237,7 +237,7 @@ def test_keys_that_a_batch_did_not_answer_are_asked_again(store: PoolStore, wire
     wire.inject("BatchGetItem", half_processed, half_processed, half_processed)
     wire.calls.clear()
 
-    found = store.bodies(POOL_ID, bodies)
+    found = store.bodies(POOL_ID, bodies, now=NOW)
 
     assert {name: config.body for name, config in found.items()} == bodies
     wire.inject("BatchGetItem", half_processed)
@@ -248,7 +248,7 @@ def test_bodies_tell_when_they_were_created(store: PoolStore) -> None:
     first = save(store, {"lc-a": BODY}, modified=NOW)
     save(store, {"lc-a": BODY, "lc-b": BODY}, before=first, modified=NOW + HOUR)
 
-    created = {name: config.created for name, config in store.bodies(POOL_ID).items()}
+    created = {name: config.created for name, config in store.bodies(POOL_ID, now=NOW).items()}
 
     assert created == {"lc-a": NOW, "lc-b": NOW + HOUR}
 
@@ -297,6 +297,20 @@ def test_a_pool_that_moves_stays_a_member_of_the_provider_before(
     assert store.get(POOL_ID) == replace(second, previous_provider_ids=(), version=3)
     with pytest.raises(ConflictError):
         store.drop_previous(second, store.control(POOL_ID), "aws")
+
+
+def test_a_provider_left_earlier_gets_no_places_of_a_later_one(
+    store: PoolStore, places: PlaceStore
+) -> None:
+    first = save(store, {"lc-a": BODY})
+    elsewhere = {"lc-b": BODY | {"region": "project-1"}}
+    moved = {"provider_id": "google", "previous_provider_ids": ("aws",)}
+    second = save(store, elsewhere, before=first, **moved)
+    save(store, elsewhere, before=second, **moved)
+
+    (before,), _ = places.of_provider("aws")
+    (now,), _ = places.of_provider("google")
+    assert (set(before.places), set(now.places)) == ({"us-east-1"}, {"project-1"})
 
 
 def test_a_pool_that_returns_is_no_previous_member_any_more(
@@ -400,11 +414,11 @@ def test_a_pool_of_300_launch_configs_and_1_mb_is_created_read_and_replaced(
 
         stored = store.get(pool_id)
         assert stored == after
-        bodies = store.bodies(pool_id, [head.launch_config_id for head in stored.heads])
+        bodies = store.bodies(pool_id, [head.launch_config_id for head in stored.heads], now=NOW)
         read = assemble(stored.config, stored.heads, {n: c.body for n, c in bodies.items()})
         assert json.dumps(read, sort_keys=True) == json.dumps(config, sort_keys=True)
 
-    assert len(store.bodies(pool_id)) == 610
+    assert len(store.bodies(pool_id, now=NOW)) == 610
     assert max(item_size(item.serialize()) for item in tables.pools.query(pool_id)) < LARGEST
     outbox = [item.serialize() for item in tables.providers.query("#outbox")]
     assert [len(one.events) for one in places.unpublished()] == [300, 310, 600]

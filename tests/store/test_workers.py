@@ -10,8 +10,11 @@ from pynamodb.exceptions import PutError, UpdateError
 from tests.factories import NOW, POOL_ID, REGION, a_worker
 from tests.store.sizes import item_size
 from tests.store.wire import refused
+from worker_manager.core.events import error_event
 from worker_manager.core.ids import derived_slugid, event_id
-from worker_manager.core.model import Location, State, Surplus, Worker
+from worker_manager.core.model import Location, PoolError, State, Surplus, Worker
+from worker_manager.store.places import PlaceStore
+from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.tables import LIVE_ATTRIBUTES
 from worker_manager.store.workers import WorkerStore
 
@@ -425,3 +428,37 @@ def test_a_worker_with_everything_stays_below_4_kb(store: WorkerStore, tables: T
     put(store, worker)
 
     assert item_size(stored(tables, worker)) < 4096
+
+
+def test_many_workers_are_read_whole_and_with_few_requests(store: WorkerStore, wire: Wire) -> None:
+    workers = [a_full_worker(worker_id=f"i-{number:03d}") for number in range(120)]
+    store.put_all_new(workers)
+    absent = a_worker("i-none").key
+    wire.calls.clear()
+
+    found = store.get_many([*(worker.key for worker in workers), workers[0].key, absent])
+
+    assert found == {worker.key: worker for worker in workers}
+    assert [operation for operation, _ in wire.calls] == ["BatchGetItem"] * 2
+    assert store.get_many([]) == {}
+
+
+def test_what_is_written_with_a_change_is_written_only_if_the_change_is(
+    store: WorkerStore, tables: Tables
+) -> None:
+    errors = PoolErrorStore(tables, kept=KEPT)
+    before = a_full_worker()
+    put(store, before)
+
+    def bury(name: str) -> Worker | None:
+        error = PoolError(name, POOL_ID, NOW, "never-registered", "a title", "a text")
+        also = errors.writes(error, error_event(error, "aws"))
+        return store.change_with(before, also, state=State.STOPPED, modified=NOW)
+
+    written = bury("first")
+
+    assert written == replace(before, state=State.STOPPED, modified=NOW, version=2)
+    assert store.get(before.key) == written
+    assert bury("second") is None
+    assert [error.error_id for error in errors.newest_first(POOL_ID)] == ["first"]
+    assert len(list(PlaceStore(tables).unpublished())) == 1

@@ -6,9 +6,10 @@ Whatever could not be published stays where it was written, and the next scan, o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.events import error_event
+from worker_manager.store.places import outbox_key
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -49,12 +50,24 @@ class Outbox:
             return True
         return False
 
+    def change_and_record(
+        self, before: Worker, error: PoolError, provider_id: str, **changes: Any
+    ) -> Worker | None:
+        """Change a row and record an error of it in one; ``None``, and no error, if it moved on.
+
+        ``tell`` publishes the error afterwards; until then it waits with its event.
+        """
+        also = self._errors.writes(error, error_event(error, provider_id))
+        return self._workers.change_with(before, also, **changes)
+
     def report(self, error: PoolError, provider_id: str) -> None:
         """Record a pool error and tell of it; a repeat of the same error id does nothing."""
+        if self._errors.record(error, error_event(error, provider_id)) is not None:
+            self.tell(error, provider_id)
+
+    def tell(self, error: PoolError, provider_id: str) -> None:
+        """Log and publish an error that was recorded just now."""
         event = error_event(error, provider_id)
-        key = self._errors.record(error, event)
-        if key is None:
-            return
         logger.info(
             "pool error",
             pool=error.pool_id,
@@ -63,4 +76,4 @@ class Outbox:
             error_id=error.error_id,
             launch_config=error.launch_config_id,
         )
-        self.send(key, [event])
+        self.send(outbox_key([event], error.reported), [event])

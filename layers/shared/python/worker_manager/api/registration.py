@@ -151,7 +151,7 @@ def _body(worker: Worker, deps: ApiDeps) -> Json:
     """The launch config that the worker was launched from, archived or not."""
     if worker.launch_config_id is None:
         return {}
-    return deps.pools.body(worker.key.pool_id, worker.launch_config_id) or {}
+    return deps.pools.body(worker.key.pool_id, worker.launch_config_id, now=deps.clock()) or {}
 
 
 ROUTES: tuple[Route[ApiDeps], ...] = (

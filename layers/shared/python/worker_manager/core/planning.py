@@ -24,6 +24,7 @@ from worker_manager.core.model import (
     Worker,
 )
 from worker_manager.core.selector import (
+    Candidate,
     Chance,
     Choice,
     candidates,
@@ -46,7 +47,8 @@ class Facts:
     """All that a tick observed of a pool, at ``now``.
 
     ``demand`` is ``None`` when the queue did not answer.  ``open_orders`` pairs each open order
-    with the rows that carry its id.  ``not_before`` and ``stale`` (since when) are by location.
+    with the live rows that carry its id.  ``not_before`` and ``stale`` (since when) are by
+    location.
     """
 
     pool: Pool
@@ -103,13 +105,15 @@ def decide(facts: Facts, chance: Chance) -> Decision:
     open_heads, reasons = _usable(facts)
     if estimated.held_back:
         reasons.append("the pool's maximum holds back some of the wanted capacity")
-    choices = _choose(facts, counted, estimated, open_heads, chance)
+    offers = _offers(facts, counted, estimated, open_heads)
+    headroom = pool.max_capacity - estimated.costing
+    choices = select(offers, estimated.to_spawn, chance, headroom=headroom)
+    choices = choices or _first(facts, counted, open_heads, chance)
     if not choices and estimated.to_spawn > 0:
         reasons.append("no launch config has room for the wanted capacity")
     if choices:
         numbers["weights"] = {
-            offer.head.launch_config_id: round(offer.weight, 4)
-            for offer in _offers(facts, counted, estimated, open_heads)
+            offer.head.launch_config_id: round(offer.weight, 4) for offer in offers
         }
         reasons.insert(0, _why(facts.demand, counted, limits))
     return Decision(choices, estimated, tuple(reasons), numbers)
@@ -161,7 +165,7 @@ def _usable(facts: Facts) -> tuple[list[LaunchConfigHead], list[str]]:
 
 def _offers(
     facts: Facts, counted: Tally, estimated: Estimate, heads: Iterable[LaunchConfigHead]
-) -> list[Any]:
+) -> list[Candidate]:
     """What each launch config can take; ghosts that the pool is forgiven leave room here too."""
     forgiven = counted.pool.total - estimated.costing
     return candidates(
@@ -172,21 +176,15 @@ def _offers(
     )
 
 
-def _choose(
-    facts: Facts,
-    counted: Tally,
-    estimated: Estimate,
-    heads: Sequence[LaunchConfigHead],
-    chance: Chance,
+def _first(
+    facts: Facts, counted: Tally, heads: Sequence[LaunchConfigHead], chance: Chance
 ) -> list[Choice]:
-    maximum = facts.pool.max_capacity
-    offers = _offers(facts, counted, estimated, heads)
-    choices = select(offers, estimated.to_spawn, chance, headroom=maximum - estimated.costing)
+    """One machine for an empty pool, if even its smallest is larger than the pool may be."""
     able = launchable(facts.pool.heads)
     smallest = min((head.capacity_per_instance for head in able), default=0)
-    if not choices and counted.pool.total == 0 and 0 < maximum < smallest:
+    if counted.pool.total == 0 and 0 < facts.pool.max_capacity < smallest:
         return first_machine(heads, chance)
-    return choices
+    return []
 
 
 def _why(demand: QueueCounts, counted: Tally, limits: Limits) -> str:

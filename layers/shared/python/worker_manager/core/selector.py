@@ -7,8 +7,8 @@ Each launch config takes part by its weight::
 and never beyond its own maximum.  The shares are drawn by *systematic sampling*: one random
 offset for the whole draw, so that every launch config gets its exact expected share, rounded up
 or down, and a burst becomes few orders instead of a lottery per machine.  initialWeight 0 means
-off, always.  Where every weight is worn down, the initial weights decide: some launch config is
-chosen whenever one has room.
+off, always; every other weight stays above 0, so that some launch config is chosen whenever one
+has room.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ MAX_ORDERS = 100
 MAX_MACHINES = 100
 """Most orders of one plan, and most machines of one order; the next tick continues."""
 
+SMALLEST_WEIGHT = 1e-100
+"""What is left of a weight at least: small enough for no odds, large enough for arithmetic."""
+
 
 class Chance(Protocol):
     """The part of ``random.Random`` that a draw uses."""
@@ -42,7 +45,7 @@ class Chance(Protocol):
 class Candidate:
     """A launch config with what planning knows of it.
 
-    ``room`` is in machines: how many more its own limit allows; ``weight`` its share.
+    ``room`` is in machines: how many more its own limit allows; ``weight`` its share, above 0.
     """
 
     head: LaunchConfigHead
@@ -83,7 +86,8 @@ def candidates(
         if head.initial_weight <= 0 or room <= 0:
             continue
         factor = health.get(head.launch_config_id, Health()).factor
-        found.append(Candidate(head, room, head.initial_weight * (free / limit) * factor))
+        weight = max(SMALLEST_WEIGHT, head.initial_weight * (free / limit) * factor)
+        found.append(Candidate(head, room, weight))
     return found
 
 
@@ -158,8 +162,6 @@ def _share(
     """One round: as many machines as ``left`` asks for, by weight, each within its room."""
     ordered = _rotated(takers, chance)
     weights = [offer.weight for offer in ordered]
-    if sum(weights) <= 0:
-        weights = [offer.head.initial_weight for offer in ordered]
     given = []
     for offer, share in zip(ordered, _shares(ordered, weights, left, chance), strict=True):
         size = offer.head.capacity_per_instance

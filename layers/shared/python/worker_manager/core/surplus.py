@@ -8,6 +8,7 @@ killed for this; workers ask, finish what they do, and leave.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from worker_manager.core.model import State, Surplus, Worker, WorkerKey
@@ -21,41 +22,45 @@ OVER_CAPACITY = "over capacity"
 ARCHIVED = "launch config archived"
 
 
-def asked(workers: Iterable[Worker], now: datetime) -> list[Worker]:
-    """The workers that may be let go at all: running and not quarantined."""
-    return [
-        worker
-        for worker in workers
-        if worker.state is State.RUNNING and not worker.is_quarantined(now)
-    ]
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Those who may be let go, and by how much they are too many.
+
+    ``archived`` are workers of archived launch configs, ``current`` the others; ``excess`` is the
+    capacity of ``current`` beyond the target.
+    """
+
+    current: tuple[Worker, ...]
+    archived: tuple[Worker, ...]
+    excess: int
 
 
-def excess(workers: Iterable[Worker], active: Collection[str], target: int) -> int:
-    """Capacity beyond ``target`` among workers of active launch configs."""
-    return sum(worker.capacity for worker in workers if _is_current(worker, active)) - target
+def weigh(
+    workers: Iterable[Worker], active: Collection[str], *, target: int, now: datetime
+) -> Standing:
+    """Sort out who may be let go at all: workers that run and are not quarantined.
+
+    ``active`` are ids of launch configs that are not archived; a worker without one is not either.
+    """
+    current, archived = [], []
+    for worker in workers:
+        if worker.state is not State.RUNNING or worker.is_quarantined(now):
+            continue
+        (current if _is_current(worker, active) else archived).append(worker)
+    capacity = sum(worker.capacity for worker in current)
+    return Standing(tuple(current), tuple(archived), capacity - target)
 
 
 def decide(
-    workers: Iterable[Worker],
-    active: Collection[str],
-    *,
-    target: int,
-    busy: Collection[WorkerKey],
-    now: datetime,
+    standing: Standing, *, busy: Collection[WorkerKey], now: datetime
 ) -> list[tuple[Worker, Surplus]]:
     """The workers whose standing answer changes, with the new one.
 
-    ``active`` are ids of launch configs that are not archived; ``busy`` the workers with tasks.
+    ``busy`` are the workers with tasks.
     """
-    changes = []
-    current = []
-    for worker in asked(workers, now):
-        if _is_current(worker, active):
-            current.append(worker)
-        else:
-            changes.append((worker, Surplus(True, ARCHIVED, now)))
-    beyond = excess(current, active, target)
-    for worker in sorted(current, key=lambda w: (w.key in busy, -_alive_since(w), w.key)):
+    changes = [(worker, Surplus(True, ARCHIVED, now)) for worker in standing.archived]
+    beyond = standing.excess
+    for worker in sorted(standing.current, key=lambda w: (w.key in busy, -_alive_since(w), w.key)):
         goes = worker.capacity <= beyond
         if goes:
             beyond -= worker.capacity

@@ -90,18 +90,6 @@ def finish(
     return control
 
 
-def rows_of(plans: Sequence[Plan], pool_id: str, deps: Deps) -> dict[str, int]:
-    """Rows, in any state, of each sent order.
-
-    Read before the live workers are: of a row that is written in between, too few machines are
-    counted otherwise, and too many ordered.
-    """
-    sent = [
-        order.order_id for plan in plans for order in plan.orders if order.state is OrderState.SENT
-    ]
-    return deps.stores.workers.rows_of_orders(pool_id, sent) if sent else {}
-
-
 def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | None:
     now = deps.clock()
     late = _late_orders(plan, now, deps)
@@ -151,7 +139,7 @@ def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | N
 def bodies_of(pool_id: str, orders: Sequence[Order], deps: Deps) -> Mapping[str, Json]:
     """The launch configs' content that these orders need, archived ones included."""
     names = {order.launch_config_id for order in orders}
-    found = deps.stores.pools.bodies(pool_id, sorted(names))
+    found = deps.stores.pools.bodies(pool_id, sorted(names), now=deps.clock())
     return {name: config.body for name, config in found.items()}
 
 

@@ -20,7 +20,7 @@ from worker_manager.core.sightings import CONSISTENT_LISTS, too_many_strays
 from worker_manager.queues import Message
 from worker_manager.reconcile.moves import leave_pools
 from worker_manager.reconcile.side_by_side import side_by_side
-from worker_manager.reconcile.ticks import Tick, is_stale
+from worker_manager.reconcile.ticks import Tick, is_stale, shuffled
 from worker_manager.store.places import Membership, Place
 from worker_manager.telemetry import logger
 
@@ -60,9 +60,11 @@ def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
     members, known = deps.stores.places.of_provider(deps.provider_id)
     locations = sorted({location for member in members for location in member.places})
     places = [known.get(location, Place(location)) for location in locations]
-    due = [place for place in places if _may_list(place, deps.clock())]
+    due = [place for place in shuffled(places, tick) if _may_list(place, deps.clock())]
     told = side_by_side(
-        lambda place: _list_and_tell(place, members, tick, deps), due, parallel=deps.parallel
+        lambda place: _list_and_tell(place, shuffled(members, tick), tick, deps),
+        due,
+        parallel=deps.parallel,
     )
     believed = [listing for listing, _ in told if listing]
     clear = {listing.place.location for listing in believed}

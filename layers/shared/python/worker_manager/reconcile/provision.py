@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,10 @@ from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.estimator import Estimate
 from worker_manager.core.model import Control, Plan, Pool, WorkerKey
 from worker_manager.core.planning import Decision, Facts, as_plan, decide
-from worker_manager.reconcile.finishing import bodies_of, finish, rows_of
+from worker_manager.reconcile.finishing import bodies_of, finish
 from worker_manager.reconcile.launching import carry_out
-from worker_manager.reconcile.ticks import is_stale
+from worker_manager.reconcile.side_by_side import side_by_side
+from worker_manager.reconcile.ticks import is_stale, pauses, unlisted
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -28,9 +30,13 @@ if TYPE_CHECKING:
 
     from worker_manager.core.activity import QueueCounts
     from worker_manager.core.messages import ProvisionPool
+    from worker_manager.core.model import Surplus, Worker
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
 
+
+WRITE_LIMIT = timedelta(seconds=2)
+"""Longest that one write may take; none is begun with less time left."""
 
 NOTHING_NEEDED = Estimate(to_spawn=0, target=0, wanted=0, costing=0)
 
@@ -65,11 +71,11 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
     if finished is None:
         return Report(pool.pool_id, "lost to another planner")
     if pool.provider_id != deps.provider_id:
-        return _see_off(message, pool, finished, deps)
+        return _see_off(message, pool, finished, deps, deadline)
     seen = observe(message, pool, finished, deps)
     decision = decide(seen.facts, Random(f"{pool.pool_id}@{message.tick}"))
     report = _act(message, seen, decision, deps, deadline)
-    let_go(seen.facts, decision.estimate, deps)
+    let_go(seen.facts, decision.estimate, deps, deadline)
     logger.info(
         "provisioned",
         pool=pool.pool_id,
@@ -83,18 +89,21 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
 
 
 def observe(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) -> Seen:
-    """Read what planning needs: open plans, live workers, health, demand."""
+    """Read what planning needs: open plans, then live workers, health, demand.
+
+    In this order a row that is written meanwhile is counted, and its order still too: too few
+    machines are ordered for a tick, never too many.
+    """
     plans = deps.stores.plans.open_plans(control)
-    rows = rows_of(plans, pool.pool_id, deps)
     workers = list(deps.stores.workers.live(pool.pool_id))
-    seen = Counter(worker.order_id for worker in workers)
+    rows = Counter(worker.order_id for worker in workers)
     places = _places(message, pool, deps)
     now = deps.clock()
     facts = Facts(
         pool=pool,
         workers=workers,
         open_orders=[
-            (order, max(rows.get(order.order_id, 0), seen[order.order_id]))
+            (order, rows[order.order_id])
             for plan in plans
             for order in plan.orders
             if order.is_open
@@ -110,24 +119,34 @@ def observe(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) ->
     return Seen(control, facts)
 
 
-def let_go(facts: Facts, estimated: Estimate | None, deps: Deps) -> None:
+def let_go(facts: Facts, estimated: Estimate | None, deps: Deps, deadline: Deadline) -> None:
     """Write on each row whether the worker should terminate, where that changes.
 
-    Which workers are busy is asked of the queue only when there is somebody to let go.
+    Which workers are busy is asked of the queue only when there is somebody to let go.  What the
+    deadline does not allow is left to the next tick, which finds the same.
     """
     if estimated is None:
         return
     active = {head.launch_config_id for head in facts.pool.heads}
-    candidates = surplus.asked(facts.workers, facts.now)
-    busy: frozenset[WorkerKey] = frozenset()
-    if surplus.excess(candidates, active, estimated.target) > 0:
-        busy = _busy(facts.pool.pool_id, deps)
-    changes = surplus.decide(candidates, active, target=estimated.target, busy=busy, now=facts.now)
-    for worker, answer in changes:
-        deps.stores.workers.change(worker, surplus=answer)
+    standing = surplus.weigh(facts.workers, active, target=estimated.target, now=facts.now)
+    busy = _busy(facts.pool.pool_id, deps) if standing.excess > 0 else frozenset()
+
+    def write(change: tuple[Worker, Surplus]) -> bool:
+        worker, answer = change
+        if not deadline.allows(WRITE_LIMIT):
+            return False
+        return deps.stores.workers.change(worker, surplus=answer) is not None
+
+    changes = surplus.decide(standing, busy=busy, now=facts.now)
+    written = side_by_side(write, changes, parallel=deps.parallel)
     if changes:
-        told = sum(answer.terminate for _, answer in changes)
-        logger.info("surplus changed", pool=facts.pool.pool_id, told=told, changed=len(changes))
+        logger.info(
+            "surplus changed",
+            pool=facts.pool.pool_id,
+            told=sum(answer.terminate for _, answer in changes),
+            changed=sum(written),
+            left=len(changes) - sum(written),
+        )
 
 
 def _act(
@@ -163,7 +182,9 @@ def _remember(plan: Plan, control: Control, decision: Decision, deps: Deps) -> N
         deps.stores.plans.record_decision(plan, control, reasons_hash=decision.reasons_hash)
 
 
-def _see_off(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) -> Report:
+def _see_off(
+    message: ProvisionPool, pool: Pool, control: Control, deps: Deps, deadline: Deadline
+) -> Report:
     """What a previous provider does for a pool, now that its open plans are finished.
 
     Where the current one plans, nothing; of a pool that nobody plans for any more (deleted, or
@@ -173,7 +194,7 @@ def _see_off(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) -
     if not orphaned or deps.provider_id not in pool.previous_provider_ids:
         return Report(pool.pool_id, "moved to another provider")
     seen = observe(message, replace(pool, heads=()), control, deps)
-    let_go(seen.facts, NOTHING_NEEDED, deps)
+    let_go(seen.facts, NOTHING_NEEDED, deps, deadline)
     return Report(pool.pool_id, "nobody plans for it any more")
 
 
@@ -181,12 +202,9 @@ def _places(message: ProvisionPool, pool: Pool, deps: Deps) -> ProvisionPool:
     """The message with what is known of the pool's locations; only ticks bring it along."""
     if message.at is not None:
         return message
-    names = sorted({head.location for head in pool.heads})
-    places = [deps.stores.places.place(deps.provider_id, name) for name in names]
+    places = deps.stores.places.places(deps.provider_id, {head.location for head in pool.heads})
     return replace(
-        message,
-        not_before={p.location: p.not_before for p in places if p.not_before is not None},
-        stale={p.location: p.stale_since for p in places if p.stale_since is not None},
+        message, not_before=pauses(places), stale=unlisted(places, deps.clock(), deps.timing)
     )
 
 

@@ -1,15 +1,18 @@
-"""Writing verdicts down, then acting on those whose write won."""
+"""Writing verdicts down, then acting on those whose write won.
+
+A failure is recorded together with the transition that it explains, so that no crash can hide it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
 from worker_manager.core.errors import CloudError
-from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPED, worker_event
+from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPED, with_event
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.lifecycle import Gone, Keep, Note, Stop, StopAgain, Verdict
-from worker_manager.core.model import Location, PoolError, State, Worker
+from worker_manager.core.model import Json, Location, PoolError, State, Worker
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 class Settling:
     """One scan's verdicts on their way into the table.
 
-    ``changed`` are rows as written, ``to_terminate`` workers whose machine is to go.
+    ``changed`` are rows as written, ``to_terminate`` workers whose machine is to go, ``errors``
+    what was recorded with them.
     """
 
     deps: Deps
@@ -51,48 +55,39 @@ class Settling:
                 assert_never(verdict)
 
     def tell(self) -> None:
-        """Publish and report what was written."""
+        """Publish what was written."""
         self.deps.outbox.send_workers(self.changed)
         for error in self.errors:
-            self.deps.outbox.report(error, self.deps.provider_id)
+            self.deps.outbox.tell(error, self.deps.provider_id)
 
     def _stop(self, worker: Worker, verdict: Stop) -> None:
         after = self._transition(
             worker,
             WORKER_REMOVED,
-            verdict.reason,
+            verdict,
             state=State.STOPPING,
             stopping_since=self.now,
         )
         if after is not None:
             self.to_terminate.append(after)
-            self._failed(after, verdict.failure)
 
     def _gone(self, worker: Worker, verdict: Gone) -> None:
-        after = self._transition(
-            worker,
-            WORKER_STOPPED,
-            verdict.reason,
-            state=State.STOPPED,
-            quarantine_until=None,
-            expires=self.now + self.deps.timing.worker_kept,
+        self._transition(
+            worker, WORKER_STOPPED, verdict, state=State.STOPPED, quarantine_until=None
         )
-        if after is not None:
-            self._failed(after, verdict.failure)
 
     def _transition(
-        self, worker: Worker, event_name: str, reason: str, **changes: Any
+        self, worker: Worker, event_name: str, verdict: Stop | Gone, **changes: Any
     ) -> Worker | None:
-        """Change state, with the event that tells of it, in one write."""
-        after = replace(worker, **changes, version=worker.version + 1)
-        event = worker_event(event_name, after, at=self.now, reason=reason)
-        written = self.deps.stores.workers.change(
-            worker,
-            **changes,
-            stop_reason=reason,
-            modified=self.now,
-            unsent=(*worker.unsent, event),
+        """Change state, with the event that tells of it and the failure behind it, in one write."""
+        reason, failure = verdict.reason, verdict.failure
+        changes = with_event(
+            worker, event_name, at=self.now, reason=reason, stop_reason=reason, **changes
         )
+        if failure is None or worker.launch_config_id is None:
+            written = self.deps.stores.workers.change(worker, **changes)
+        else:
+            written = self._fail(worker, worker.launch_config_id, failure, changes)
         if written is not None:
             self.changed.append(written)
             logger.info(
@@ -102,6 +97,27 @@ class Settling:
                 group=worker.key.group,
                 reason=reason,
             )
+        return written
+
+    def _fail(
+        self, worker: Worker, launch_config_id: str, failure: str, changes: Json
+    ) -> Worker | None:
+        """Write ``changes`` together with the error; then count it against the launch config."""
+        title = f"Worker {failure.replace('-', ' ')}"
+        error = self._error(worker, failure, title, changes["stop_reason"])
+        written = self._record(worker, error, changes)
+        if written is not None:
+            self.deps.stores.health.add(
+                worker.key.pool_id, launch_config_id, self.now, failed=failure
+            )
+        return written
+
+    def _record(self, worker: Worker, error: PoolError, changes: Json) -> Worker | None:
+        written = self.deps.outbox.change_and_record(
+            worker, error, self.deps.provider_id, **changes
+        )
+        if written is not None:
+            self.errors.append(error)
         return written
 
     def _note(self, worker: Worker, verdict: Note) -> None:
@@ -116,42 +132,32 @@ class Settling:
                 worker.key.pool_id, worker.launch_config_id, self.now, claimed=1
             )
 
-    def _failed(self, worker: Worker, failure: str | None) -> None:
-        """Count a failure of the launch config, and tell the pool's owner."""
-        if failure is None or worker.launch_config_id is None:
-            return
-        self.deps.stores.health.add(
-            worker.key.pool_id, worker.launch_config_id, self.now, failed=failure
-        )
-        self._error(worker, failure, f"Worker {failure.replace('-', ' ')}", worker.stop_reason)
-
     def _stuck(self, worker: Worker) -> None:
-        after = self.deps.stores.workers.change(worker, modified=self.now)
+        reason = f"told to stop at {worker.stopping_since}, and still there"
+        error = self._error(worker, "stuck-stopping", "Machine does not go away", reason)
+        after = self._record(worker, error, {"modified": self.now})
         if after is None:
             return
         self.to_terminate.append(after)
         logger.error(
             "a machine does not go away", pool=worker.key.pool_id, worker=worker.key.worker_id
         )
-        reason = f"told to stop at {worker.stopping_since}, and still there"
-        self._error(worker, "stuck-stopping", "Machine does not go away", reason)
 
-    def _error(self, worker: Worker, kind: str, title: str, description: str | None) -> None:
-        self.errors.append(
-            PoolError(
-                error_id=derived_slugid("worker", worker.key, kind, worker.version),
-                pool_id=worker.key.pool_id,
-                reported=self.now,
-                kind=kind,
-                title=title,
-                description=description or title,
-                extra={
-                    "code": kind,
-                    "workerGroup": worker.key.group,
-                    "workerId": worker.key.worker_id,
-                },
-                launch_config_id=worker.launch_config_id,
-            )
+    def _error(self, worker: Worker, kind: str, title: str, description: str) -> PoolError:
+        """An error of a worker, once for each version of its row."""
+        return PoolError(
+            error_id=derived_slugid("worker", worker.key, kind, worker.version),
+            pool_id=worker.key.pool_id,
+            reported=self.now,
+            kind=kind,
+            title=title,
+            description=description,
+            extra={
+                "code": kind,
+                "workerGroup": worker.key.group,
+                "workerId": worker.key.worker_id,
+            },
+            launch_config_id=worker.launch_config_id,
         )
 
 

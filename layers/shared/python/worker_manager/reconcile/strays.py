@@ -55,11 +55,11 @@ def deal_with_strays(message: ScanPool, strays: Sequence[Sighting], deps: Deps) 
 def _take_away(message: ScanPool, strays: Sequence[Sighting], deps: Deps) -> None:
     """Terminate machines whose row is stopped, and those without row that are old and believed.
 
-    Only the live rows were compared with the list, so each row is looked for first.
+    Only the live rows were compared with the list, so their rows are looked for first.
     """
-    rows = [(stray, deps.stores.workers.get(stray.key)) for stray in strays]
-    over = [stray for stray, row in rows if row is not None and row.state is State.STOPPED]
-    unknown = [stray for stray, row in rows if row is None]
+    rows = deps.stores.workers.get_many(stray.key for stray in strays)
+    over = [s for s in strays if s.key in rows and rows[s.key].state is State.STOPPED]
+    unknown = [stray for stray in strays if stray.key not in rows]
     if unknown:
         deps.stores.places.found_strays(deps.provider_id, message.location, len(unknown))
     oldest = deps.clock() - deps.timing.stray_grace
@@ -88,14 +88,14 @@ def adopt(
     """
     if not strays:
         return True
-    written = []
     whole = _whole(message, strays, deps)
+    rows = []
     for stray in whole:
         plan, order = ordered[stray.order_id or ""]
-        row = new_worker(plan, order, stray, lifecycle, deps.clock())
-        if deps.stores.workers.put_new(row):
-            written.append(row)
-            logger.info("adopted", pool=message.pool_id, worker=stray.key.worker_id)
+        rows.append(new_worker(plan, order, stray, lifecycle, deps.clock()))
+    written = deps.stores.workers.put_all_new(rows)
+    for row in written:
+        logger.info("adopted", pool=message.pool_id, worker=row.key.worker_id)
     deps.outbox.send_workers(written)
     return len(whole) == len(strays)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.core.moments import from_wire, to_wire
@@ -18,14 +19,17 @@ from worker_manager.queues import Message
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from worker_manager.core.model import Json
+    from worker_manager.core.model import Json, Location
+    from worker_manager.core.timing import Timing
     from worker_manager.queues import Sender
     from worker_manager.reconcile.deps import Deps
     from worker_manager.store.places import Membership, Place
 
 MINUTE = timedelta(minutes=1)
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +95,57 @@ def provision_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
         logger.info("a stale tick was left out", tick=tick.name)
         return {"tick": tick.name, "pools": 0, "stale": True}
     members, places = deps.stores.places.of_provider(deps.provider_id)
-    deps.senders["provision"].send(_message(_for_pool(member, places, tick)) for member in members)
+    stale = unlisted(places.values(), deps.clock(), deps.timing)
+    deps.senders["provision"].send(
+        _message(_for_pool(member, places, stale, tick)) for member in shuffled(members, tick)
+    )
+    _alarm(members, stale, deps)
     logger.info("provision tick", tick=tick.name, pools=len(members))
     return {"tick": tick.name, "pools": len(members), "stale": False}
 
 
-def _for_pool(member: Membership, places: dict[Any, Place], tick: Tick) -> ProvisionPool:
-    def of(value: Callable[[Place], datetime | None]) -> dict[Any, datetime]:
-        known = ((name, places[name]) for name in member.places if name in places)
-        return {name: moment for name, place in known if (moment := value(place))}
+def shuffled(items: Sequence[_Item], tick: Tick) -> list[_Item]:
+    """The same items, in an order of the tick's own.
 
+    Where the time does not suffice for all of them it is not always the same ones that wait.
+    """
+    order = list(items)
+    Random(tick.name).shuffle(order)
+    return order
+
+
+def pauses(places: Iterable[Place]) -> dict[Location, datetime]:
+    """Until when each location asked not to be asked, if it did."""
+    return {place.location: place.not_before for place in places if place.not_before is not None}
+
+
+def unlisted(places: Iterable[Place], now: datetime, timing: Timing) -> dict[Location, datetime]:
+    """Since when each location that is not listed as it should be is not."""
+    since = ((place.location, place.unlisted_since(now, timing.resend)) for place in places)
+    return {location: moment for location, moment in since if moment is not None}
+
+
+def _alarm(members: Iterable[Membership], stale: Mapping[Location, datetime], deps: Deps) -> None:
+    """Say, once a tick, which locations take no orders because their lists do not come."""
+    used = {location for member in members for location in member.places}
+    before = deps.clock() - deps.timing.location_stale
+    late = sorted(name for name in used if name in stale and stale[name] < before)
+    if late:
+        logger.error("locations could not be listed for too long", locations=late)
+
+
+def _for_pool(
+    member: Membership,
+    places: Mapping[Location, Place],
+    stale: Mapping[Location, datetime],
+    tick: Tick,
+) -> ProvisionPool:
     return ProvisionPool(
         pool_id=member.pool_id,
         tick=tick.name,
         at=tick.due,
-        not_before=of(lambda place: place.not_before),
-        stale=of(lambda place: place.stale_since),
+        not_before=pauses(places[name] for name in member.places if name in places),
+        stale={name: stale[name] for name in member.places if name in stale},
     )
 
 

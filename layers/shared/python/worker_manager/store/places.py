@@ -10,13 +10,16 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pynamodb.exceptions import UpdateError
+
 from worker_manager.core.model import Json, Location
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.core.sightings import Baseline
+from worker_manager.store.transactions import is_condition_failure
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from pynamodb.expressions.update import Action
 
@@ -59,6 +62,18 @@ class Place:
     stale_since: datetime | None = None
     stale_reason: str | None = None
 
+    def unlisted_since(self, now: datetime, patience: timedelta) -> datetime | None:
+        """Since when no list of this location is believed; ``None`` while all is well.
+
+        A list that fails says so.  One whose function dies says nothing, and shows by its absence:
+        past ``patience`` the location is stale since its last complete list.
+        """
+        if self.stale_since is not None:
+            return self.stale_since
+        if self.complete is not None and now - self.complete > patience:
+            return self.complete
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Unpublished:
@@ -93,6 +108,13 @@ class PlaceStore:
             return _to_place(self._model.get(provider_id, LOC + location, consistent_read=True))
         except self._model.DoesNotExist:
             return Place(location)
+
+    def places(self, provider_id: str, locations: Collection[Location]) -> list[Place]:
+        """Those of these locations that something was written of, in few requests."""
+        keys = [(provider_id, LOC + name) for name in sorted(set(locations))]
+        if not keys:
+            return []
+        return [_to_place(item) for item in self._model.batch_get(keys, consistent_read=True)]
 
     def believed(
         self,
@@ -137,18 +159,29 @@ class PlaceStore:
         reason: str,
         not_before: datetime | None = None,
     ) -> None:
-        """A list failed; nothing is concluded about ``location`` since ``since``."""
-        self._update(
-            provider_id,
-            location,
-            stale_since=since,
-            stale_reason=reason[:500],
-            not_before=not_before,
-        )
+        """A list failed; nothing is concluded about ``location`` since ``since``.
+
+        A pause that was asked for before stays, where no longer one is given.
+        """
+        self._update(provider_id, location, stale_since=since, stale_reason=reason[:500])
+        if not_before is not None:
+            self.postpone(provider_id, location, not_before)
 
     def postpone(self, provider_id: str, location: Location, not_before: datetime) -> None:
-        """The cloud asked for a pause: no orders to ``location`` before then."""
-        self._update(provider_id, location, not_before=not_before)
+        """The cloud asked for a pause: no orders to ``location`` before then.
+
+        Of two pauses the longer one counts, in whatever order they are written.
+        """
+        model = self._model
+        try:
+            model(provider_id, LOC + location).update(
+                [model.not_before.set(not_before)],
+                condition=model.not_before.does_not_exist() | (model.not_before < not_before),
+                add_version_condition=False,
+            )
+        except UpdateError as error:
+            if not is_condition_failure(error):
+                raise
 
     def told_to_stop(self, provider_id: str, location: Location, count: int) -> None:
         """So many machines there were told to stop since the last list."""
@@ -191,10 +224,7 @@ class PlaceStore:
         self._model(OUTBOX, key).delete(add_version_condition=False)
 
     def _update(self, provider_id: str, location: Location, **values: Any) -> None:
-        actions = []
-        for name, value in values.items():
-            attribute = getattr(self._model, name)
-            actions.append(attribute.remove() if value is None else attribute.set(value))
+        actions = [getattr(self._model, name).set(value) for name, value in values.items()]
         item = self._model(provider_id, LOC + location)
         item.update(actions, add_version_condition=False)
 

@@ -11,8 +11,8 @@ from worker_manager.store.places import outbox_item, outbox_key
 from worker_manager.store.transactions import commit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import timedelta
+    from collections.abc import Callable, Iterator
+    from datetime import datetime, timedelta
 
     from pynamodb.transactions import TransactWrite
 
@@ -37,6 +37,14 @@ class PoolErrorStore:
         Returns the outbox key to clear after publishing, or ``None`` if the error was recorded
         before (then nothing is written).
         """
+        try:
+            commit(self._tables.connection, self.writes(error, event))
+        except ConflictError:
+            return None
+        return outbox_key([event], error.reported)
+
+    def writes(self, error: PoolError, event: Json) -> Callable[[TransactWrite], None]:
+        """What adds an error that was not recorded yet, and its event, to a transaction."""
         item = self._model(
             error.pool_id,
             sort_key(error),
@@ -53,11 +61,7 @@ class PoolErrorStore:
             transaction.save(item, condition=self._model.sk.does_not_exist())
             transaction.save(outbox_item(self._tables.providers, [event], error.reported))
 
-        try:
-            commit(self._tables.connection, fill)
-        except ConflictError:
-            return None
-        return outbox_key([event], error.reported)
+        return fill
 
     def newest_first(self, pool_id: str, *, before: str | None = None) -> Iterator[PoolError]:
         """Errors of a pool, newest first, from before sort key ``before``."""
@@ -66,6 +70,17 @@ class PoolErrorStore:
             pool_id, condition, scan_index_forward=False, consistent_read=True
         ):
             yield _to_error(item)
+
+    def since(self, pool_id: str, moment: datetime, *, limit: int) -> list[PoolError]:
+        """The newest errors that were reported at ``moment`` or later, at most ``limit``."""
+        items = self._model.query(
+            pool_id,
+            self._model.sk >= to_wire(moment),
+            scan_index_forward=False,
+            consistent_read=True,
+            limit=limit,
+        )
+        return [_to_error(item) for item in items]
 
 
 def sort_key(error: PoolError) -> str:

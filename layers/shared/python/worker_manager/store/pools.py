@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pynamodb.exceptions import PutError, UpdateError
@@ -22,6 +21,7 @@ from worker_manager.core.model import (
     Json,
     LaunchConfig,
     LaunchConfigHead,
+    Location,
     Pool,
 )
 from worker_manager.store.places import ALL, membership_item, outbox_item
@@ -39,6 +39,7 @@ from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from pynamodb.expressions.condition import Condition
     from pynamodb.expressions.update import Action
@@ -95,9 +96,13 @@ class PoolStore:
         except self._model.DoesNotExist:
             return Control(pool_id)
 
-    def bodies(self, pool_id: str, ids: Collection[str] | None = None) -> dict[str, LaunchConfig]:
-        """Bodies by launch config id: those of ``ids``, or all, archived ones included."""
-        now = datetime.now(UTC).timestamp()
+    def bodies(
+        self, pool_id: str, ids: Collection[str] | None = None, *, now: datetime
+    ) -> dict[str, LaunchConfig]:
+        """Bodies by launch config id: those of ``ids``, or all, archived ones included.
+
+        Those that expired before ``now`` are gone, whatever still lies around.
+        """
         items: Iterable[PoolItem]
         if ids is None:
             items = self._model.query(
@@ -109,13 +114,13 @@ class PoolStore:
         return {
             config.launch_config_id: config
             for item in items
-            if item.ttl is None or item.ttl > now
+            if item.ttl is None or item.ttl > now.timestamp()
             for config in [to_launch_config(item)]
         }
 
-    def body(self, pool_id: str, launch_config_id: str) -> Json | None:
+    def body(self, pool_id: str, launch_config_id: str, *, now: datetime) -> Json | None:
         """One body, archived or not."""
-        found = self.bodies(pool_id, [launch_config_id]).get(launch_config_id)
+        found = self.bodies(pool_id, [launch_config_id], now=now).get(launch_config_id)
         return found.body if found else None
 
     def save(self, change: PoolChange) -> None:
@@ -268,19 +273,31 @@ class PoolStore:
             if provider_id == NULL_PROVIDER:
                 continue
             current = provider_id == after.provider_id
-            heads = after.heads if current or before is None else before.heads
             transaction.update(
                 *membership_item(
                     self._tables.providers,
                     provider_id,
                     after.pool_id,
-                    locations={head.location for head in heads},
+                    locations=_new_locations(change, provider_id),
                     previous=not current,
                 ),
                 add_version_condition=False,
             )
         if change.events:
             transaction.save(outbox_item(providers, change.events, after.modified))
+
+
+def _new_locations(change: PoolChange, provider_id: str) -> set[Location]:
+    """Where a change may bring machines of one provider.
+
+    The provider just left may have got some by the definition that is replaced; those left
+    earlier have no part in it.
+    """
+    if provider_id == change.after.provider_id:
+        return {head.location for head in change.after.heads}
+    if change.before is not None and provider_id == change.before.provider_id:
+        return {head.location for head in change.before.heads}
+    return set()
 
 
 def _other_content(launch_config_id: str) -> str:

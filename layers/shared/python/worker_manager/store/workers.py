@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from pynamodb.exceptions import PutError, UpdateError
 
+from worker_manager.core.errors import ConflictError
 from worker_manager.core.model import Location, State, Surplus, Worker, WorkerKey
 from worker_manager.core.moments import from_wire, to_wire
-from worker_manager.store.transactions import commit_many, is_condition_failure
+from worker_manager.store.transactions import commit, commit_many, is_condition_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pynamodb.expressions.condition import Condition
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from pynamodb.transactions import TransactWrite
 
     from worker_manager.store.tables import Tables, WorkerItem
+
+LARGEST_IN = 100
+"""Values that one ``IN`` of a filter takes."""
 
 _PLAIN = [
     "provider_id",
@@ -62,10 +66,18 @@ class WorkerStore:
     def get(self, key: WorkerKey) -> Worker | None:
         """One worker, whole, read consistently."""
         try:
-            item = self._model.get(key.pool_id, _sk(key), consistent_read=True)
+            item = self._model.get(key.pool_id, sort_key(key), consistent_read=True)
         except self._model.DoesNotExist:
             return None
         return to_worker(item)
+
+    def get_many(self, keys: Iterable[WorkerKey]) -> dict[WorkerKey, Worker]:
+        """Those of these workers that have a row, whole, read consistently in few requests."""
+        names = list({(key.pool_id, sort_key(key)) for key in keys})
+        if not names:
+            return {}
+        found = map(to_worker, self._model.batch_get(names, consistent_read=True))
+        return {worker.key: worker for worker in found}
 
     def put_new(self, worker: Worker) -> bool:
         """Write a worker that has no row; false, and nothing written, if it has one."""
@@ -95,12 +107,33 @@ class WorkerStore:
             return after
         return None
 
+    def change_with(
+        self, before: Worker, also: Callable[[TransactWrite], None], **changes: Any
+    ) -> Worker | None:
+        """As ``change``, in one transaction with what ``also`` adds: both are written, or none."""
+        after = replace(before, **changes, version=before.version + 1)
+
+        def fill(transaction: TransactWrite) -> None:
+            transaction.update(
+                self._model(before.key.pool_id, sort_key(before.key)),
+                self._differences(before, after),
+                condition=self._model.version == before.version,
+                add_version_condition=False,
+            )
+            also(transaction)
+
+        try:
+            commit(self._connection, fill)
+        except ConflictError:
+            return None
+        return after
+
     def sent(self, workers: Sequence[Worker]) -> None:
         """Forget the unsent events of these; a row that moved on since keeps its own."""
 
         def add(transaction: TransactWrite, worker: Worker) -> None:
             transaction.update(
-                self._model(worker.key.pool_id, _sk(worker.key)),
+                self._model(worker.key.pool_id, sort_key(worker.key)),
                 self._forget_events(worker),
                 condition=self._model.version == worker.version,
                 add_version_condition=False,
@@ -123,11 +156,14 @@ class WorkerStore:
             yield to_worker(item)
 
     def rows_of_orders(self, pool_id: str, order_ids: Collection[str]) -> dict[str, int]:
-        """How many rows, in any state, carry each of these orders' ids."""
+        """How many rows, in any state, carry each of these orders' ids.
+
+        It reads all of the pool's rows, stopped ones too, for each hundred ids.
+        """
         counts = dict.fromkeys(order_ids, 0)
         wanted = sorted(order_ids)
-        for start in range(0, len(wanted), 50):
-            part = wanted[start : start + 50]
+        for start in range(0, len(wanted), LARGEST_IN):
+            part = wanted[start : start + LARGEST_IN]
             for item in self._model.query(
                 pool_id,
                 filter_condition=self._model.order_id.is_in(*part),
@@ -167,7 +203,7 @@ class WorkerStore:
         """Do ``actions`` on the row if it is as it was in ``before``; whether it was."""
         if not actions:
             return True
-        item = self._model(before.key.pool_id, _sk(before.key))
+        item = self._model(before.key.pool_id, sort_key(before.key))
         try:
             item.update(
                 list(actions),
@@ -204,7 +240,7 @@ class WorkerStore:
         return self._model.sk.does_not_exist()
 
     def _item(self, worker: Worker) -> WorkerItem:
-        return self._model(worker.key.pool_id, _sk(worker.key), **self._attributes(worker))
+        return self._model(worker.key.pool_id, sort_key(worker.key), **self._attributes(worker))
 
     def _attributes(self, worker: Worker) -> dict[str, Any]:
         """The item's attributes, without keys; absent ones are ``None``."""
@@ -228,7 +264,8 @@ class WorkerStore:
         return int((worker.modified + self._kept).timestamp())
 
 
-def _sk(key: WorkerKey) -> str:
+def sort_key(key: WorkerKey) -> str:
+    """Where a worker stands in its pool's list."""
     return f"{key.group}#{key.worker_id}"
 
 
