@@ -14,6 +14,8 @@ from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_certificatemanager as acm
 from constructs import Construct
 
+from worker_manager.api.refusals import RETRY_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -33,8 +35,6 @@ ROUTES = {
 }
 """Path → function.  Each level that has children has a ``{proxy+}`` of its own: the gateway
 takes the most specific path, and nothing then depends on whether it looks further up."""
-
-_RETRY_AFTER_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Api(Construct):
     def _map(self, refusal: Refusal) -> None:
         headers = {"Access-Control-Allow-Origin": "'*'", "Cache-Control": "'no-store'"}
         if refusal.status >= 500:
-            headers["Retry-After"] = f"'{_RETRY_AFTER_SECONDS}'"
+            headers["Retry-After"] = f"'{RETRY_SECONDS}'"
         if refusal.status == 401:
             headers["WWW-Authenticate"] = "'hawk'"
         apigateway.GatewayResponse(

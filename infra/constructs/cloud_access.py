@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Aws
 
+from worker_manager.providers.aws.listing import DEPLOYMENT_TAG
+
 if TYPE_CHECKING:
     from infra.constructs.function import ServiceFunction
     from infra.settings import ProviderSettings
-
-DEPLOYMENT_TAG = "worker-manager:deployment"
-"""The tag on every instance and volume of ours; its value is the stage's deployment."""
 
 _REFERRED_TO_BY_LAUNCHES = [
     "capacity-reservation",

@@ -131,7 +131,7 @@ class Demo:
         for pool_id, definition in DEFINITIONS.items():
             most = self.timeline.pools[pool_id].most
             if most > definition["config"]["maxCapacity"]:
-                self.failures.append(f"{pool_id}: {most} running, more than its maximum")
+                self.failures.append(f"{pool_id}: {most} cost money at once, more than its maximum")
         if left := self._instances():
             self.failures.append(f"{len(left)} instances are left")
 

@@ -39,7 +39,10 @@ HEADER = (
 
 @dataclass(slots=True)
 class Watched:
-    """What was last printed of one pool, and the most capacity it ever had."""
+    """What was last printed of one pool, and the most capacity that ever cost money at once.
+
+    That is running, requested, stopping and quarantined capacity together.
+    """
 
     row: tuple[int, ...] = ()
     most: int = 0

@@ -18,9 +18,10 @@ from tests.taskcluster.signing import (
     encoded,
 )
 from worker_manager.core.errors import AuthenticationFailedError
-from worker_manager.queue.credentials import ISSUER_SCOPES, task_credentials
+from worker_manager.queue.credentials import task_credentials
 from worker_manager.queue.tasks import Task, schedule
-from worker_manager.taskcluster.credentials import Issuer
+from worker_manager.taskcluster.clients import Clients
+from worker_manager.taskcluster.credentials import TASK_ISSUER_SCOPES, Issuer
 
 if TYPE_CHECKING:
     from worker_manager.taskcluster.auth import Identity
@@ -47,7 +48,7 @@ def test_our_own_verifier_takes_task_credentials_for_what_they_are(world: Any) -
     task_id = world.create("one", scopes=["project:x:read"])
     credentials = world.claim()[0]["credentials"]
 
-    identity = identify(credentials, *ISSUER_SCOPES, "project:x:*")
+    identity = identify(credentials, *TASK_ISSUER_SCOPES, "project:x:*")
 
     assert identity.client_id == credentials["clientId"]
     assert identity.satisfies(f"queue:reclaim-task:{task_id}/0")
@@ -55,7 +56,18 @@ def test_our_own_verifier_takes_task_credentials_for_what_they_are(world: Any) -
     assert identity.satisfies("project:x:read")
     assert not identity.satisfies(f"queue:resolve-task:{task_id}/1")
     with pytest.raises(AuthenticationFailedError):
-        identify(credentials, *ISSUER_SCOPES)
+        identify(credentials, *TASK_ISSUER_SCOPES)
+
+
+def test_an_issuer_of_whom_nothing_else_was_said_may_issue_them(world: Any) -> None:
+    world.clock.now = NOW
+    world.queue = type(world.queue)(world.table, world.clock, Issuer(ISSUER, KEY))
+    task_id = world.create("one")
+    credentials = world.claim()[0]["credentials"]
+    book = {"clients": [], "issuer": {"clientId": ISSUER, "accessToken": KEY}}
+    issuer = Clients.from_json(json.dumps(book)).by_id[ISSUER]
+
+    assert identify(credentials, *issuer.scopes).satisfies(f"queue:resolve-task:{task_id}/0")
 
 
 def test_a_run_that_nobody_claimed_gets_no_credentials() -> None:

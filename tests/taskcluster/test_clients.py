@@ -8,7 +8,12 @@ import pytest
 
 from worker_manager.core.scopes import AllOf, satisfies
 from worker_manager.taskcluster.clients import Client, Clients
-from worker_manager.taskcluster.credentials import ISSUER_SCOPES, QUEUE_SCOPES, Issuer
+from worker_manager.taskcluster.credentials import (
+    ISSUER_SCOPES,
+    QUEUE_SCOPES,
+    TASK_ISSUER_SCOPES,
+    Issuer,
+)
 
 TOKEN = "local-development-only-no-secret"
 OTHER_TOKEN = "x" * 44
@@ -48,7 +53,7 @@ def test_clients_roles_and_issuer_are_read() -> None:
 
 def test_an_issuer_that_is_no_client_becomes_one_that_can_do_nothing_else() -> None:
     issuing = Clients.from_json(a_book()).by_id["service/worker-manager"]
-    assert issuing.scopes == (*ISSUER_SCOPES, *QUEUE_SCOPES)
+    assert issuing.scopes == (*ISSUER_SCOPES, *QUEUE_SCOPES, *TASK_ISSUER_SCOPES)
     assert not satisfies(issuing.scopes, "worker-manager:manage-worker-pool:a/b")
 
 

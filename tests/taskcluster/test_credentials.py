@@ -13,8 +13,8 @@ from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.clients import Client
 from worker_manager.taskcluster.credentials import (
     ISSUER_SCOPES,
+    Credentials,
     Issuer,
-    WorkerCredentials,
     issue_worker_credentials,
     worker_scopes,
 )
@@ -24,7 +24,7 @@ WORKER = WorkerKey("proj-x/ci", "us-east-1", "i-0abc")
 SERVICE = Issuer("service/worker-manager", KEY)
 
 
-def issue(worker: WorkerKey = WORKER, lasting: timedelta = timedelta(days=4)) -> WorkerCredentials:
+def issue(worker: WorkerKey = WORKER, lasting: timedelta = timedelta(days=4)) -> Credentials:
     return issue_worker_credentials(
         worker, provider_id="aws-1", issuer=SERVICE, now=NOW, expires=NOW + lasting
     )

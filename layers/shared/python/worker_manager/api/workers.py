@@ -28,6 +28,7 @@ from worker_manager.core.messages import Terminate
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.queues import Message
+from worker_manager.store.workers import sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,7 +181,7 @@ def _page(call: Call, deps: ApiDeps, *, group: str | None) -> WorkerList:
         if len(page) == size or number == MOST_READ:
             is_last = False
             break
-        last = f"{worker.key.group}#{worker.key.worker_id}"
+        last = sort_key(worker.key)
         if _is_wanted(worker, call) and not _is_forgotten(worker, deps):
             page.append(display.show(worker))
     return WorkerList(workers=page, **paging.with_token(None if is_last else last))
@@ -199,8 +200,7 @@ def _rows(
         yield from rows
         if len(rows) < at_once:
             return
-        key = rows[-1].key
-        after = f"{key.group}#{key.worker_id}"
+        after = sort_key(rows[-1].key)
 
 
 def _is_wanted(worker: Worker, call: Call) -> bool:

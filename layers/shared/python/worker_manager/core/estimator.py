@@ -14,7 +14,7 @@ Why so:
   again, so a pool with half of its workers requested ordered nothing, and its minimum was not
   kept (field reports S1, S2).
 - The ratio applies to the tasks that are pending, once, and not again to those left over at each
-  tick.  QueueCounts that is held for any number of ticks while workers boot orders ``⌈ratio ×
+  tick.  Demand that is held for any number of ticks while workers boot orders ``⌈ratio ×
   pending⌉`` in all, not that much again and again (B02, B03).
 - ``max(existing, claimed)``: more tasks claimed than capacity known means that the counts are
   from different moments; it is no debt of capacity.
@@ -47,9 +47,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """New capacity to order now, what termination keeps, and what was in the way.
+    """New capacity to order now, what termination keeps, and where both come from.
 
-    ``held_back`` is capacity that was wanted but would exceed the maximum.
+    ``wanted`` is what demand and minimum ask for beyond what exists, ``costing`` what already
+    counts against the maximum.
     """
 
     to_spawn: int

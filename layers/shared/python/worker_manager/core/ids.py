@@ -75,7 +75,7 @@ def jsonb_text(value: Any) -> str:
 
 def launch_config_id(pool_id: str, body: Mapping[str, Any]) -> str:
     """The id of a launch config that was given none, from its body without ``workerManager``."""
-    text = pool_id + jsonb_text({k: v for k, v in body.items() if k != "workerManager"})
+    text = pool_id + jsonb_text(body)
     return "lc-" + hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:20]
 
 

@@ -21,7 +21,12 @@ from pydantic.alias_generators import to_camel
 from worker_manager.core.roles import Role, Roles
 from worker_manager.core.scopes import AllOf, is_grantable_scope, missing_scopes
 from worker_manager.taskcluster.certificates import CLIENT_ID
-from worker_manager.taskcluster.credentials import ISSUER_SCOPES, QUEUE_SCOPES, Issuer
+from worker_manager.taskcluster.credentials import (
+    ISSUER_SCOPES,
+    QUEUE_SCOPES,
+    TASK_ISSUER_SCOPES,
+    Issuer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +60,8 @@ class Clients:
         """Read the secret's text.
 
         An issuer that is not among the clients becomes one, with just the scopes that issuing
-        worker credentials and asking the queue take.  Raises ``ValueError`` when anything is
+        credentials of workers and tasks and asking the queue take; what the embedded queue's tasks
+        may carry themselves only a listed one can hold.  Raises ``ValueError`` when anything is
         malformed, unknown or given twice, when a token contradicts another, or when the issuer
         lacks a scope; its message names the place and never an access token.
         """
@@ -67,7 +73,7 @@ class Clients:
             if entry.client_id in by_id:
                 raise ValueError(f"client {entry.client_id} is given twice")
             by_id[entry.client_id] = _client(entry)
-        scopes = (*ISSUER_SCOPES, *QUEUE_SCOPES)
+        scopes = (*ISSUER_SCOPES, *QUEUE_SCOPES, *TASK_ISSUER_SCOPES)
         issuing = Client(issuer.client_id, issuer.access_token, scopes)
         _check_issuer(issuer, by_id.setdefault(issuer.client_id, issuing), roles)
         return cls(by_id=by_id, roles=roles, issuer=issuer)

@@ -1,7 +1,8 @@
 """The credentials that a registered worker gets: temporary, named, and only for its own pool.
 
-They are a stock client's temporary credentials, made by the stock package.  Where to read next:
-``certificates`` (how they are verified), ``clients`` (whose name they are issued in).
+Those of tasks are made alike (``queue.credentials``): a stock client's temporary credentials, by
+the stock package.  Where to read next: ``certificates`` (how they are verified), ``clients`` (whose
+name they are issued in).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, TypedDict
 from worker_manager.taskcluster.certificates import MAX_VALIDITY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from worker_manager.core.model import WorkerKey
 
 BACKDATED = timedelta(minutes=15)
@@ -31,11 +34,19 @@ _SCOPES = (
     "worker-manager:should-worker-terminate:{pool}/{group}/{worker}",
 )
 
-ISSUER_SCOPES = (
-    "auth:create-client:worker/*",
-    *(template.partition("{")[0] + "*" for template in _SCOPES),
-)
+RUN_SCOPES = ("queue:reclaim-task:{run}", "queue:resolve-task:{run}", "queue:create-artifact:{run}")
+"""What whoever works on a task's run may do with it, beside the task's own scopes."""
+
+
+def _for_all(templates: Iterable[str]) -> tuple[str, ...]:
+    return tuple(template.partition("{")[0] + "*" for template in templates)
+
+
+ISSUER_SCOPES = ("auth:create-client:worker/*", *_for_all(_SCOPES))
 """What the issuing client must hold, as nobody can hand out what it does not have."""
+
+TASK_ISSUER_SCOPES = ("auth:create-client:task-client/*", *_for_all(RUN_SCOPES))
+"""With what the embedded queue issues credentials of tasks, besides every scope they carry."""
 
 QUEUE_SCOPES = (
     "queue:claimed-count:*",
@@ -54,8 +65,8 @@ class Issuer:
     access_token: str = field(repr=False)
 
 
-class WorkerCredentials(TypedDict):
-    """As a worker expects them in the answer to its registration; all text."""
+class Credentials(TypedDict):
+    """Temporary credentials as a stock client takes them; all text."""
 
     clientId: str
     accessToken: str
@@ -77,29 +88,32 @@ def worker_client_id(worker: WorkerKey, *, provider_id: str) -> str:
 
 def issue_worker_credentials(
     worker: WorkerKey, *, provider_id: str, issuer: Issuer, now: datetime, expires: datetime
-) -> WorkerCredentials:
-    """Make credentials for ``worker`` that last until ``expires``.
+) -> Credentials:
+    """Make credentials for ``worker`` that last until ``expires``; see ``issue``."""
+    name = worker_client_id(worker, provider_id=provider_id)
+    return issue(name, worker_scopes(worker), issuer=issuer, now=now, expires=expires)
+
+
+def issue(
+    name: str, scopes: Sequence[str], *, issuer: Issuer, now: datetime, expires: datetime
+) -> Credentials:
+    """Make credentials for ``name`` that hold ``scopes`` until ``expires``.
 
     Each call gives others: the seed is random.  Raises ``ValueError`` when they would last longer
     than the 31 days, counted from 15 minutes ago, that every verifier allows.
     """
-    # Costs up to 90 ms when first imported, and only registrations need it.
+    # Costs up to 90 ms when first imported, and only who gives out credentials needs it.
     from taskcluster import (  # type: ignore[import-untyped]  # noqa: PLC0415
         createTemporaryCredentials,
     )
 
     start = now - BACKDATED
     if expires - start > MAX_VALIDITY:
-        raise ValueError(f"worker credentials cannot last until {expires}: more than 31 days")
+        raise ValueError(f"credentials cannot last until {expires}: more than 31 days")
     made = createTemporaryCredentials(
-        issuer.client_id,
-        issuer.access_token,
-        start,
-        expires,
-        worker_scopes(worker),
-        name=worker_client_id(worker, provider_id=provider_id),
+        issuer.client_id, issuer.access_token, start, expires, list(scopes), name=name
     )
-    return WorkerCredentials(
+    return Credentials(
         clientId=made["clientId"],
         accessToken=made["accessToken"].decode("ascii"),
         certificate=made["certificate"],

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DEPLOYMENT_TAG = "worker-manager:deployment"
+"""On every instance and volume of ours; its value is the stage's deployment."""
 POOL_TAG = "worker-manager:pool"
 LAUNCH_CONFIG_TAG = "worker-manager:launch-config"
 ORDER_TAG = "worker-manager:order"
