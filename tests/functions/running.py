@@ -95,9 +95,9 @@ class RunningStage:
         }
         self.ask("queue-api", "PUT", f"/api/queue/v1/task/{derived_slugid(name)}", body)
 
-    def tick(self, verb: str) -> Any:
+    def tick(self, verb: str) -> None:
         """The schedule of ``provision`` or ``scan`` fires."""
-        return self.deployed.call(f"{verb}-tick-aws", a_scheduled_event(datetime.now(UTC)))
+        self.deployed.call(f"{verb}-tick-aws", a_scheduled_event(datetime.now(UTC)))
 
     def deliver(self, queue: str, function: str) -> list[Any]:
         """Hand every message of a queue to its function; what that answered."""
