@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
-
-from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
-    EventType,
-    process_partial_response,
-)
 
 from worker_manager.core.messages import advance_from_json
 from worker_manager.reconcile.advance import advance
@@ -16,21 +11,20 @@ from worker_manager.telemetry import logger
 from worker_manager.wiring import loops
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
-    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from worker_manager.core.messages import Resume, Terminate
 
 
-def handle(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
+def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take records of ``advance``; what fails comes again, and at last to its dead letters."""
     deps = loops.loop()
-
-    def one(record: SQSRecord) -> None:
+    messages: dict[str, Terminate | Resume] = {}
+    failed = []
+    for record in event["Records"]:
         try:
-            advance(advance_from_json(record.json_body), deps)
+            messages[record["messageId"]] = advance_from_json(json.loads(record["body"]))
         except Exception:
-            logger.exception("a message failed, it comes again", body=record.body)
-            raise
-
-    processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
-    return process_partial_response(event, one, processor, context)
+            logger.exception("a message failed, it comes again", body=record["body"])
+            failed.append(record["messageId"])
+    again = advance(list(messages.values()), deps)
+    failed += [name for name, message in messages.items() if message in again]
+    return {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}

@@ -9,8 +9,8 @@ from worker_manager.reconcile.ticks import ticks_in
 from worker_manager.wiring import loops
 
 
-def handle(event: dict[str, Any], _context: object) -> list[dict[str, Any]]:
+def handle(event: dict[str, Any], _context: object) -> None:
     """Take a schedule's event, or the records of the queue ``ticks``."""
     deps = loops.loop()
-    ticks = ticks_in(event, deps.timing.scan, deps)
-    return [scan_tick(tick, deps) for tick in ticks]
+    for tick in ticks_in(event, deps.timing.scan, deps):
+        scan_tick(tick, deps)

@@ -36,6 +36,9 @@ _TIMEOUTS = {
 }
 """Seconds.  A scan tick reads whole lists of a cloud; the others do one pool's work."""
 
+DELETES_AT_ONCE = 10
+"""Messages of ``advance`` in one call: their machines are deleted together."""
+
 _MINUTE = Duration.minutes(1)
 
 
@@ -70,7 +73,7 @@ class ProviderLoop(Construct):
             self,
             "Secret",
             secret_name=self._settings.resource_name(f"cloud-{provider.provider_id}"),
-            description="What the provider's passwords and tokens are derived from",
+            description="An AWS access key for machines in another account; not needed in our own",
         )
         self._queues = LoopQueues(
             self, "Queues", settings=self._settings, provider=provider, timeouts=_TIMEOUTS
@@ -163,6 +166,10 @@ class ProviderLoop(Construct):
             .opens("WM_CLOUD_SECRET", self._secret)
             .sends_to("WM_QUEUE_ADVANCE", self._queues.advance)
             .sends_to("WM_QUEUE_PROVISION", self._queues.provision)
-            .consumes(self._queues.advance, concurrency=self.provider.concurrency)
+            .consumes(
+                self._queues.advance,
+                batch_size=DELETES_AT_ONCE,
+                concurrency=self.provider.concurrency,
+            )
         )
         may_terminate(advance, deployment=self._settings.deployment)

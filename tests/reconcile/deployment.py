@@ -14,13 +14,12 @@ from typing import Any
 from tests.factories import NOW
 from tests.fake_queue import FakeQueue
 from tests.reconcile.steps import Clock, Delivery, Fuse, MemoryBlobs, MemoryBus, MemorySender
-from worker_manager.core.errors import CloudError
 from worker_manager.core.messages import ProvisionPool, advance_from_json
 from worker_manager.core.timing import Timing
 from worker_manager.outbox import Outbox
 from worker_manager.providers.fake import Call, FakeProvider, Method, Moment
 from worker_manager.providers.fake_cloud import FakeCloud
-from worker_manager.reconcile.advance import DeleteFailedError, advance
+from worker_manager.reconcile.advance import advance
 from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.deps import Deps
 from worker_manager.reconcile.expire import Keeper
@@ -177,8 +176,6 @@ class Deployment:
                 if listed is not None:
                     scan(listed, deps)
             case "advance":
-                try:
-                    advance(advance_from_json(delivery.body), deps)
-                except (CloudError, DeleteFailedError):
+                if advance([advance_from_json(delivery.body)], deps):
                     again = self.clock.now + timedelta(minutes=1)
                     self.mail.append(replace(delivery, due=again))

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 READS = frozenset({"GetItem", "Query", "BatchGetItem", "Scan"})
 
 
-class CrashError(Exception):
-    """The process under test died here."""
+class CrashError(BaseException):
+    """The process under test died here; nothing in it could have caught that."""
 
 
 @dataclass

@@ -55,8 +55,10 @@ def test_a_message_stays_hidden_longer_than_its_function_may_run(
 
 
 def test_one_message_fails_without_its_neighbours(local_template: Template) -> None:
+    functions = of_type(local_template, "AWS::Lambda::Function")
     for mapping in of_type(local_template, "AWS::Lambda::EventSourceMapping").values():
-        assert mapping["BatchSize"] == 1
+        name = functions[mapping["FunctionName"]["Ref"]]["FunctionName"]
+        assert mapping["BatchSize"] == (10 if "advance" in name else 1)
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
         assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import ThrottledError
@@ -11,42 +12,51 @@ from worker_manager.queues import Message
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from worker_manager.reconcile.deps import Deps
 
 
-class DeleteFailedError(RuntimeError):
-    """The cloud did not take a delete; the message comes again."""
+def advance(messages: Sequence[Terminate | Resume], deps: Deps) -> frozenset[Terminate | Resume]:
+    """Do what the messages ask for; returns those that failed and should come again.
+
+    All machines are deleted with one call; no message's trouble stops the others.
+    """
+    deletes = [message for message in messages if isinstance(message, Terminate)]
+    failed: set[Terminate | Resume] = set()
+    try:
+        keys = delete_machines({message.key for message in deletes}, deps)
+        failed |= {message for message in deletes if message.key in keys}
+    except Exception:
+        logger.exception("deletes failed, they come again", count=len(deletes))
+        failed |= set(deletes)
+    for message in messages:
+        if isinstance(message, Resume) and not _resumed(message, deps):
+            failed.add(message)
+    return frozenset(failed)
 
 
-def advance(message: Terminate | Resume, deps: Deps) -> None:
-    """Do what one message asks for.  Raises when it should come again."""
-    match message:
-        case Resume():
-            resume(message, deps)
-        case Terminate():
-            if delete_machines([message], deps):
-                raise DeleteFailedError(message.key.worker_id)
-
-
-def resume(message: Resume, deps: Deps) -> None:
-    """Let the pool be planned again, now that its wait is over."""
+def _resumed(message: Resume, deps: Deps) -> bool:
+    """Let the pool be planned again, now that its wait is over; whether that was asked for."""
     provision = ProvisionPool(message.pool_id, message.tick)
-    deps.senders["provision"].send(
-        [Message(provision.to_json(), group=message.pool_id, dedup=provision.dedup)]
-    )
+    try:
+        deps.senders["provision"].send(
+            [Message(provision.to_json(), group=message.pool_id, dedup=provision.dedup)]
+        )
+    except Exception:
+        logger.exception("a pool was not resumed, it comes again", pool=message.pool_id)
+        return False
+    return True
 
 
-def delete_machines(messages: Sequence[Terminate], deps: Deps) -> frozenset[WorkerKey]:
+def delete_machines(keys: Iterable[WorkerKey], deps: Deps) -> frozenset[WorkerKey]:
     """Delete the machines of workers that are stopping; returns those that failed.
 
     A worker that is no longer stopping needs nothing.  When the cloud asks to wait, the messages
     are sent again with that delay and count as done.
     """
-    keys = dict.fromkeys(message.key for message in messages)
-    rows = [row for key in keys if (row := deps.stores.workers.get(key)) is not None]
-    stopping = [row for row in rows if row.state is State.STOPPING]
+    rows = deps.stores.workers.get_many(keys)
+    stopping = [row for row in rows.values() if row.state is State.STOPPING]
     if not stopping:
         return frozenset()
     try:
@@ -57,9 +67,9 @@ def delete_machines(messages: Sequence[Terminate], deps: Deps) -> frozenset[Work
             Message(Terminate(row.key).to_json(), delay=delay) for row in stopping
         )
         return frozenset()
-    for row in stopping:
-        if row.key in result.done:
-            deps.stores.places.told_to_stop(deps.provider_id, row.location, 1)
+    told = Counter(row.location for row in stopping if row.key in result.done)
+    for location, count in told.items():
+        deps.stores.places.told_to_stop(deps.provider_id, location, count)
     for key, failure in result.failed.items():
         logger.warning("a delete failed", worker=key.worker_id, code=failure.code)
     return frozenset(result.failed)
