@@ -2,7 +2,8 @@
 
 Prints a table and writes it to ``build/bench.json``; ``--readme`` also puts it into the README,
 ``--only scan`` runs those whose name begins so.  Ends with 1 if a bound is not met.  Read next:
-``world`` (what runs where), then ``scan``, ``provision`` and ``burst``.
+``world`` (what runs where), then ``scan``, ``provision`` and ``burst``; ``registrations`` needs the
+whole system.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tests.benchmarks.burst import measure_burst, measure_throttled_burst
 from tests.benchmarks.provision import measure_provision
+from tests.benchmarks.registrations import measure_registrations
 from tests.benchmarks.results import combine, put_into, table, write_json
 from tests.benchmarks.scan import measure_scan
 from tests.benchmarks.world import ROOT, a_world, now, point_sdks_at, processes
@@ -25,11 +27,25 @@ if TYPE_CHECKING:
 
     from tests.benchmarks.results import Measure
 
+
+def in_a_world(benchmark: Callable[..., list[Measure]]) -> Callable[..., list[Measure]]:
+    """``benchmark`` with processes and a world of its own."""
+
+    def run(*, scale: float) -> list[Measure]:
+        with processes(ROOT / "build" / "bench" / "world") as endpoints:
+            point_sdks_at(endpoints)
+            with a_world(endpoints) as world:
+                return benchmark(world, scale=scale)
+
+    return run
+
+
 BENCHMARKS: dict[str, tuple[int, Callable[..., list[Measure]]]] = {
-    "scan": (3, measure_scan),
-    "provision": (1, measure_provision),
-    "burst": (3, measure_burst),
-    "burst_throttled": (1, measure_throttled_burst),
+    "scan": (3, in_a_world(measure_scan)),
+    "provision": (1, in_a_world(measure_provision)),
+    "burst": (3, in_a_world(measure_burst)),
+    "burst_throttled": (1, in_a_world(measure_throttled_burst)),
+    "burst_registrations": (1, measure_registrations),
 }
 """By name: how often it is run, and how.  Those that are repeated measure what others disturb."""
 
@@ -57,10 +73,7 @@ def main(arguments: list[str]) -> int:
 
 def _run(name: str, benchmark: Callable[..., list[Measure]], scale: float) -> list[Measure]:
     print(f"{name} …", file=sys.stderr, flush=True)
-    with processes(ROOT / "build" / "bench") as endpoints:
-        point_sdks_at(endpoints)
-        with a_world(endpoints) as world:
-            return benchmark(world, scale=scale)
+    return benchmark(scale=scale)
 
 
 def circumstances() -> str:

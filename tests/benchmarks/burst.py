@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.benchmarks.pools import create_pools, shares
 from tests.benchmarks.results import Measure
 from tests.benchmarks.world import now
-from worker_manager.core.messages import ProvisionPool, Resume, advance_from_json
+from worker_manager.core.messages import ProvisionPool, advance_from_json
 from worker_manager.core.model import OrderState
 from worker_manager.queues import Message
-from worker_manager.reconcile.advance import resume
+from worker_manager.reconcile.advance import advance
 from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.provision import provision
 from worker_manager.reconcile.ticks import Tick, provision_tick
@@ -83,7 +83,7 @@ def _burst(world: World, scale: float) -> Burst:
     world.handle(
         tick=lambda _: provision_tick(Tick(now(), 0, tick_length), world.deps),
         provision=lambda body: provision(ProvisionPool.from_json(body), world.deps, DEADLINE),
-        advance=lambda body: _resume(body, world),
+        advance=lambda body: advance([advance_from_json(body)], world.deps),
     )
     world.endpoints.control({"latency": {"RunInstances": CALL_SECONDS}})
     world.endpoints.control({"reset": "counts"})
@@ -96,12 +96,6 @@ def _burst(world: World, scale: float) -> Burst:
         if idle and len(_rows(world, pools)) >= wanted:
             break
     return _outcome(world, pools, wanted, seconds)
-
-
-def _resume(body: Any, world: World) -> None:
-    message = advance_from_json(body)
-    if isinstance(message, Resume):
-        resume(message, world.deps)
 
 
 def _rows(world: World, pools: Sequence[Pool]) -> list[Worker]:

@@ -1,4 +1,4 @@
-"""A burst of registrations on the deployed system: ``python -m tests.benchmarks.registrations``.
+"""A burst of registrations on the deployed system.
 
 Real machines of the simulated EC2, ordered by the deployed functions, each with its own signed
 identity document, register at a steady rate (B02: that is when the reference's web tier died).
@@ -8,9 +8,7 @@ hold is in ``Burst.measures``; a short version of the same is a journey.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import sys
 import time
 from collections import Counter
 from contextlib import suppress
@@ -23,7 +21,7 @@ import requests
 
 from infra.local.samples import launch_config
 from infra.local.stage import LocalStage
-from tests.benchmarks.results import Measure, table
+from tests.benchmarks.results import Measure
 from tests.journeys.world import BASE, DEAF_IMAGE, EC2_CONFIG, World, a_pool, until
 
 if TYPE_CHECKING:
@@ -50,8 +48,6 @@ class Burst:
     answers: Counter[tuple[int, bool]] = field(default_factory=Counter)
     registered_after: list[float] = field(default_factory=list)
     """Seconds from the burst's begin to each registration."""
-    took: list[float] = field(default_factory=list)
-    """Seconds of each call."""
 
     @property
     def wrong_answers(self) -> int:
@@ -64,16 +60,17 @@ class Burst:
         """When the last machine was registered."""
         return max(self.registered_after, default=0.0)
 
-    def quantile(self, share: float) -> float:
-        """Seconds that this share of the calls did not exceed."""
-        return sorted(self.took)[min(len(self.took) - 1, int(share * len(self.took)))]
-
     def measures(self, *, within: float) -> list[Measure]:
         """What is promised, and how it was kept."""
         return [
-            Measure("wrong answers", self.wrong_answers, "calls", 0),
-            Measure("not registered", self.machines - len(self.registered_after), "machines", 0),
-            Measure("all registered after", round(self.last, 1), "s", within),
+            Measure("burst_registrations_wrong_answers", self.wrong_answers, "calls", 0),
+            Measure(
+                "burst_registrations_missing",
+                self.machines - len(self.registered_after),
+                "machines",
+                0,
+            ),
+            Measure("burst_registrations_seconds", round(self.last, 1), "s", within),
         ]
 
 
@@ -102,13 +99,11 @@ async def burst(
 
 async def _attempt(http: aiohttp.ClientSession, body: dict[str, Any], found: Burst) -> float | None:
     """Seconds to wait before the next attempt; ``None`` if there need be none."""
-    began = time.monotonic()
     status, retry_after = 0, None
     with suppress(aiohttp.ClientError, TimeoutError):
         async with http.post(f"{BASE}/worker/register", json=body) as answer:
             await answer.read()
         status, retry_after = answer.status, answer.headers.get("Retry-After")
-    found.took.append(time.monotonic() - began)
     found.answers[status, retry_after is not None] += 1
     if status == 200:
         return None
@@ -137,32 +132,18 @@ def _requested(world: World, pool_id: str, count: int) -> list[dict[str, Any]]:
     return found if len(found) == count else []
 
 
-def main(arguments: list[str]) -> int:
-    """Run the burst on a stage of its own; 0 if all was kept."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.registrations")
-    parser.add_argument("--rate", type=float, default=RATE)
-    parser.add_argument("--seconds", type=float, default=SECONDS)
-    given = parser.parse_args(arguments)
+def measure_registrations(*, scale: float = 1.0) -> list[Measure]:
+    """The burst on a stage of its own, deployed for it; ``scale`` is of its length."""
+    pools = max(1, round(POOLS * scale))
+    machines = round(RATE * SECONDS * scale / pools) * pools
     folder = ROOT / "build" / "bench" / "registrations"
-    machines = round(given.rate * given.seconds / POOLS) * POOLS
     with (
         LocalStage(folder=folder, schedules=False, ec2_config=EC2_CONFIG) as stage,
         requests.Session() as http,
     ):
-        world = World(stage, http)
-        began = time.monotonic()
-        bodies = prepare(world, machines=machines, pools=POOLS, prefix="burst")
-        print(f"{machines} machines launched in {time.monotonic() - began:.1f} s", flush=True)
+        http.trust_env = False
+        bodies = prepare(World(stage, http), machines=machines, pools=pools, prefix="burst")
         found = asyncio.run(
-            burst(stage.root_url, bodies, rate=given.rate, patience_seconds=PATIENCE_SECONDS)
+            burst(stage.root_url, bodies, rate=RATE, patience_seconds=PATIENCE_SECONDS)
         )
-    measures = found.measures(within=PATIENCE_SECONDS)
-    print(table(measures))
-    told = ", ".join(f"{status} × {count}" for (status, _), count in sorted(found.answers.items()))
-    quantiles = ", ".join(f"{share:.0%} in {found.quantile(share):.2f} s" for share in (0.5, 0.99))
-    print(f"answers: {told}; calls: {quantiles}, all in {max(found.took):.2f} s")
-    return 0 if all(measure.met for measure in measures) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return found.measures(within=PATIENCE_SECONDS)

@@ -178,7 +178,7 @@ def point_sdks_at(endpoints: Endpoints) -> None:
 def a_world(endpoints: Endpoints) -> Iterator[World]:
     """Fresh tables, an empty cloud, running queues; no messages have handlers yet.
 
-    The function is warm: its clients are made.  Its threads are the queues' workers.
+    The function is warm: it called each region before.  Its threads are the queues' workers.
     """
     endpoints.control({"reset": "all"})
     shared = botocore.session.get_session()
@@ -192,6 +192,9 @@ def a_world(endpoints: Endpoints) -> Iterator[World]:
     timing = Timing()
     queue = FakeQueue()
     provider = AwsProvider(provider_id=PROVIDER, deployment=DEPLOYMENT, session=session)
+    for region in REGIONS:
+        list(provider.instances(region))
+    endpoints.control({"reset": "counts"})
     with Delivery(THREADS) as delivery:
         workers = WorkerStore(tables, kept=timing.worker_kept)
         places = PlaceStore(tables)

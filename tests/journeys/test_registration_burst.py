@@ -1,6 +1,6 @@
 """Many machines register at once: who cannot be served yet hears when to come back (B02).
 
-The long version is ``python -m tests.benchmarks.registrations``.
+The long version is the benchmark ``burst_registrations``.
 """
 
 from __future__ import annotations

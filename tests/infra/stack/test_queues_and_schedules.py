@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
-from tests.infra.stack.reading import of_type
+from tests.infra.stack.reading import names, of_type
 
 Template = dict[str, Any]
+
+README = Path(__file__).resolve().parents[3] / "README.md"
 
 
 def _queues(template: Template) -> dict[str, dict[str, Any]]:
@@ -14,19 +18,30 @@ def _queues(template: Template) -> dict[str, dict[str, Any]]:
     return {queue["QueueName"].split("-", 2)[2]: queue for queue in found}
 
 
-def test_every_queue_has_the_name_that_the_readme_explains(local_template: Template) -> None:
-    assert set(_queues(local_template)) == {
-        "provision-ticks-aws",
-        "scan-ticks-aws",
-        "provision-aws.fifo",
-        "provision-aws-dead.fifo",
-        "scan-aws.fifo",
-        "scan-aws-dead.fifo",
-        "advance-aws",
-        "advance-aws-dead",
-        "event-copies",
-        "event-copies-dead",
+def _schedules(template: Template) -> dict[str, dict[str, Any]]:
+    return {
+        rule["Name"].split("-", 2)[2]: rule
+        for rule in of_type(template, "AWS::Events::Rule").values()
+        if "ScheduleExpression" in rule
     }
+
+
+def explained(section: str) -> set[str]:
+    """Names of which a section of the README has a paragraph or sentence of their own."""
+    text = README.read_text().partition(f"\n### {section}\n")[2].partition("\n#")[0]
+    return set(re.findall(r"\*\*`([^`]+)`\*\*", text))
+
+
+def test_the_readme_explains_every_queue_by_its_name(local_template: Template) -> None:
+    assert explained("Queues") == set(_queues(local_template))
+
+
+def test_the_readme_explains_every_function_by_its_name(local_template: Template) -> None:
+    assert explained("Functions") == set(names(local_template))
+
+
+def test_the_readme_explains_every_schedule_by_its_name(local_template: Template) -> None:
+    assert explained("Schedules") == set(_schedules(local_template))
 
 
 def test_pools_are_worked_on_side_by_side_and_each_in_order(local_template: Template) -> None:
@@ -85,11 +100,7 @@ def test_dead_letters_of_a_fifo_queue_are_fifo(local_template: Template) -> None
 
 
 def test_the_clock_calls_each_tick_once_a_minute(local_template: Template) -> None:
-    schedules = {
-        rule["Name"].split("-", 2)[2]: rule
-        for rule in of_type(local_template, "AWS::Events::Rule").values()
-        if "ScheduleExpression" in rule
-    }
+    schedules = _schedules(local_template)
 
     assert {name: rule["ScheduleExpression"] for name, rule in schedules.items()} == {
         "provision-tick-aws": "rate(1 minute)",
