@@ -4,7 +4,7 @@ An order is marked ``sent`` before its call.  What the call brought is a row a m
 absent; what it refused is an error of its launch config, and so is what never left for want of a
 connection.  Throttled orders stay open with the time to wait; orders whose answer was lost stay
 open until they are sent again with the same token, or until a complete list tells what became of
-them.
+them: a refusal of the second call says nothing about the first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from worker_manager.core.model import Location
@@ -83,7 +83,10 @@ def carry_out(
         if marked is None:
             return None
         names = {order.order_id for order in group}
-        launch = partial(_launch, marked, bodies=bodies, lifecycle=lifecycle, deps=deps)
+        doubtful = {order.order_id for order in group if _may_have_acted(order)}
+        launch = partial(
+            _launch, marked, doubtful=doubtful, bodies=bodies, lifecycle=lifecycle, deps=deps
+        )
         sent = [order for order in marked.orders if order.order_id in names]
         outcomes = side_by_side(launch, sent, parallel=deps.parallel)
         _report_failures(marked, outcomes, deps)
@@ -144,6 +147,11 @@ def count_outcome(plan: Plan, order: Order, kind: str | None, deps: Deps) -> Non
     )
 
 
+def _may_have_acted(order: Order) -> bool:
+    """Whether it was sent before, and the answer was not merely to wait."""
+    return order.first_sent is not None and order.not_before is None
+
+
 def _sent(order: Order, now: datetime) -> Order:
     return replace(
         order,
@@ -160,9 +168,15 @@ def _replaced(plan: Plan, changed: Iterable[Order]) -> tuple[Order, ...]:
 
 
 def _launch(
-    plan: Plan, order: Order, *, bodies: Mapping[str, Json], lifecycle: Lifecycle, deps: Deps
+    plan: Plan,
+    order: Order,
+    *,
+    doubtful: Collection[str],
+    bodies: Mapping[str, Json],
+    lifecycle: Lifecycle,
+    deps: Deps,
 ) -> Outcome:
-    """One call, and the rows of its machines."""
+    """One call, and the rows of its machines; ``doubtful`` are orders that may have some."""
     request = LaunchOrder(
         order_id=order.order_id,
         pool_id=plan.pool_id,
@@ -177,12 +191,11 @@ def _launch(
         launched = deps.provider.launch(request)
     except ThrottledError as error:
         return Outcome(replace(order, not_before=deps.clock() + error.retry_after), error=error)
-    except CloudUnavailableError as error:
-        if isinstance(error, NotReachedError) and order.first_sent == order.last_sent:
-            return Outcome(settled(order, 0, error), error=error)
-        logger.warning("an order's answer was lost", order=order.order_id, error=str(error))
-        return Outcome(order, error=error)
     except CloudError as error:
+        lost = isinstance(error, CloudUnavailableError) and not isinstance(error, NotReachedError)
+        if lost or order.order_id in doubtful:
+            logger.warning("an order's answer was lost", order=order.order_id, error=str(error))
+            return Outcome(order, error=error)
         return Outcome(settled(order, 0, error), error=error)
     now = deps.clock()
     rows = [new_worker(plan, order, machine, lifecycle, now) for machine in launched.machines]
