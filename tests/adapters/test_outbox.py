@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.factories import NOW, POOL_ID, a_worker
-from worker_manager.core.events import WORKER_RUNNING, WORKER_STOPPED, worker_event
+from worker_manager.core.events import WORKER_RUNNING, WORKER_STOPPED, error_event, worker_event
 from worker_manager.core.model import PoolError, State
 from worker_manager.outbox import Outbox
 from worker_manager.store.places import PlaceStore
@@ -148,6 +148,27 @@ def test_an_error_that_could_not_be_told_waits_in_the_outbox(told: Told) -> None
     bus.meanwhile, bus.refused = None, set()
     assert told.outbox.send(item.key, item.events)
     assert list(told.places.unpublished()) == []
+
+
+def test_an_error_written_with_its_transition_waits_until_it_is_told(told: Told) -> None:
+    worker = a_worker()
+    told.workers.put_new(worker)
+
+    after = told.outbox.change_and_record(worker, an_error(), "aws", state=State.STOPPED)
+    assert told.outbox.change_and_record(worker, an_error("e-2"), "aws", capacity=9) is None
+
+    assert (
+        after
+        == told.workers.get(worker.key)
+        == replace(worker, state=State.STOPPED, version=worker.version + 1)
+    )
+    assert [error.error_id for error in told.errors.newest_first(POOL_ID)] == ["e-1"]
+    assert len(list(told.places.unpublished())) == 1
+
+    told.outbox.tell(an_error(), "aws")
+
+    assert list(told.places.unpublished()) == []
+    assert told.bus.published == [error_event(an_error(), "aws")["id"]]
 
 
 def test_several_events_of_one_item_are_cleared_only_together(told: Told) -> None:

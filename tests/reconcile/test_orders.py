@@ -6,15 +6,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.factories import POOL_ID, REGION, a_head
 from worker_manager.core.errors import CloudUnavailableError, NotReachedError, ThrottledError
 from worker_manager.core.health import Health
 from worker_manager.core.model import Location, OrderState
 from worker_manager.providers.fake import Method
+from worker_manager.store.workers import WorkerStore
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.reconcile.world import World
 
 LOST = CloudUnavailableError("the connection was reset")
@@ -207,8 +208,11 @@ def test_a_location_that_cannot_be_listed_gets_no_new_orders(world: World) -> No
     assert {m.location for m in world.cloud.machines.values()} == {WEST}
 
 
-def test_a_row_that_is_written_while_others_are_counted_is_not_missed(world: World) -> None:
-    """The scan adopts a machine between the planner's looks at orders and at workers."""
+@pytest.mark.parametrize("before", [1, 2])
+def test_a_row_that_is_written_while_others_are_counted_is_not_missed(
+    world: World, before: int
+) -> None:
+    """The scan adopts a machine before the planner's look at workers, or right after it."""
     world.save_pool()
     world.demand(pending=1)
     world.provider.fail(Method.LAUNCH, LOST, after_acting=True)
@@ -223,7 +227,7 @@ def test_a_row_that_is_written_while_others_are_counted_is_not_missed(world: Wor
     def adopt(request: str) -> None:
         nonlocal queries
         queries += request == "Query"
-        if queries == 2:
+        if queries == before:
             world.fuse.on_request = None
             for delivery in scans:
                 world.deliver(delivery)
@@ -233,3 +237,43 @@ def test_a_row_that_is_written_while_others_are_counted_is_not_missed(world: Wor
 
     assert world.states() == {"requested": 1}
     assert len(world.cloud.machines) == 1
+
+
+def test_a_machine_that_stopped_under_an_open_order_counts_as_one_to_come(world: World) -> None:
+    """One look at the rows suffices: what it lacks means fewer orders, never more."""
+    world.save_pool(maximum=2)
+    world.demand(pending=2)
+    world.provider.fail(Method.LAUNCH, LOST, after_acting=True)
+    world.provider.fail(Method.LAUNCH, LOST, times=1000)
+    world.tick()
+    world.clock.advance(minutes=2)
+    world.scan()
+    assert world.states() == {"requested": 2}
+    world.cloud.vanish(world.cloud.alive()[0].key)
+    world.clock.advance(minutes=1)
+    world.scan()
+    assert world.states() == {"requested": 1, "stopped": 1}
+
+    world.tick()
+    assert len(world.cloud.machines) == 2
+
+    world.provider._faults.clear()
+    world.run(minutes=2)
+    assert len(world.cloud.machines) == 3
+    assert world.open_plans() == []
+
+
+def test_planning_reads_rows_once_however_many_orders_are_open(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.save_pool()
+    world.demand(pending=1)
+    world.provider.fail(Method.LAUNCH, ThrottledError("slow", retry_after=timedelta(minutes=5)))
+    world.tick()
+    monkeypatch.delattr(WorkerStore, "rows_of_orders")
+    world.clock.advance(seconds=30)
+    world.tick()
+
+    assert len(world.open_plans()) == 1
+    assert world.reports[-1].facts is not None
+    assert world.reports[-1].facts["requested"] == 1

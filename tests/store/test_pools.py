@@ -304,7 +304,7 @@ def test_a_provider_left_earlier_gets_no_places_of_a_later_one(
 ) -> None:
     first = save(store, {"lc-a": BODY})
     elsewhere = {"lc-b": BODY | {"region": "project-1"}}
-    moved = {"provider_id": "google", "previous_provider_ids": ("aws",)}
+    moved: dict[str, Any] = {"provider_id": "google", "previous_provider_ids": ("aws",)}
     second = save(store, elsewhere, before=first, **moved)
     save(store, elsewhere, before=second, **moved)
 

@@ -42,7 +42,8 @@ def weigh(
 
     ``active`` are ids of launch configs that are not archived; a worker without one is not either.
     """
-    current, archived = [], []
+    current: list[Worker] = []
+    archived: list[Worker] = []
     for worker in workers:
         if worker.state is not State.RUNNING or worker.is_quarantined(now):
             continue
