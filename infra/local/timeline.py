@@ -1,12 +1,13 @@
 """A readable timeline of every pool: demand, supply, and what was launched and why.
 
-Reads the tables as the functions do, and the queue as the service does; a line is printed when
-something changed.
+Reads the tables as the functions do, and the queue as the service does.  A line is printed when
+something changed, and below it what was decided and why.
 """
 
 from __future__ import annotations
 
 import os
+import textwrap
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from infra.local.stage import LocalStage
-    from worker_manager.core.model import Plan
+    from worker_manager.core.model import Order, Plan
 
 HEADER = (
     f"{'time':8}  {'pool':24} {'pending':>7} {'claimed':>7} {'requested':>9} {'running':>7}"
-    f" {'stopping':>8}  what and why"
+    f" {'stopping':>8}"
 )
+_INDENT = " " * 10
+_WIDTH = 100
 
 
 @dataclass(slots=True)
@@ -71,7 +74,7 @@ class Timeline:
         self._queue = taskcluster.Queue(client_options(self.stage.root_url))
 
     def lines(self) -> list[str]:
-        """One line for each decision and each change of counts since the last call."""
+        """A line for each pool whose counts changed, then its decisions, since the last call."""
         told = []
         for pool_id in self._pools.ids():
             watched = self.pools.setdefault(pool_id, Watched())
@@ -85,10 +88,11 @@ class Timeline:
                 counts.running,
                 counts.stopping,
             )
-            words = [_words(plan) for plan in plans]
-            if row != watched.row or words:
-                told.append(_line(pool_id, row, words))
+            if row != watched.row or plans:
+                told.append(_line(pool_id, row))
                 watched.row = row
+            for plan in plans:
+                told.extend(decision_lines(plan))
         return told
 
     def _look(self, pool_id: str) -> tuple[Counts, list[Plan]]:
@@ -110,25 +114,40 @@ class Timeline:
         return new
 
 
-def _line(pool_id: str, row: tuple[int, ...], words: list[str]) -> str:
+def _line(pool_id: str, row: tuple[int, ...]) -> str:
     pending, claimed, requested, running, stopping = row
     clock = datetime.now().astimezone().strftime("%H:%M:%S")
-    return (
-        f"{clock:8}  {pool_id:24} {pending:7} {claimed:7} {requested:9} {running:7}"
-        f" {stopping:8}  {'; '.join(words)}"
-    )
+    return f"{clock:8}  {pool_id:24} {pending:7} {claimed:7} {requested:9} {running:7} {stopping:8}"
 
 
-def _words(plan: Plan) -> str:
-    why = ", ".join(plan.reasons) or "no more is wanted"
-    if not plan.orders:
-        return why
-    orders = ", ".join(
-        f"{order.count} of {order.launch_config_id} in {order.location}"
-        + (f" (refused: {order.error['code']})" if order.error else "")
-        for order in plan.orders
+def decision_lines(plan: Plan) -> list[str]:
+    """What a plan orders, what was refused of it, and why it was made; indented and wrapped."""
+    ordered = [(order, order.launched if order.error else order.count) for order in plan.orders]
+    told = []
+    if total := sum(count for _, count in ordered):
+        told.append(f"+{total}: {_listed(ordered)}")
+    for order in plan.orders:
+        if order.error and order.count > order.launched:
+            refused = _listed([(order, order.count - order.launched)])
+            told.append(f"refused: {refused} ({order.error['code']})")
+    told.extend(plan.reasons)
+    if not told:
+        told.append("no more is wanted")
+    return [
+        line
+        for each in told
+        for line in textwrap.wrap(
+            each, _WIDTH, initial_indent=_INDENT, subsequent_indent=f"{_INDENT}  "
+        )
+    ]
+
+
+def _listed(ordered: list[tuple[Order, int]]) -> str:
+    return ", ".join(
+        f"{count} of {order.launch_config_id} in {order.location}"
+        for order, count in ordered
+        if count
     )
-    return f"+{sum(order.count for order in plan.orders)}: {orders} because {why}"
 
 
 def follow(timeline: Timeline, *, until: Callable[[], Any], seconds: float = 1.0) -> None:
