@@ -34,6 +34,19 @@ def is_free(port: int) -> bool:
         return probe.connect_ex((LOOPBACK, port)) != 0
 
 
+def hindrance(port: int) -> str | None:
+    """What keeps us from listening on this port of loopback, in words; ``None`` if nothing does."""
+    if not is_free(port):
+        return "is taken"
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            return f"cannot be used ({error.strerror})"
+    return None
+
+
 def clean_environment(*, home: Path, path: str, **more: str) -> dict[str, str]:
     """An environment built from nothing.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from infra.local.children import ChildError, is_free
+from infra.local.children import ChildError, hindrance
 from infra.local.samples import MACHINE_RULES, SampleLoad
 from infra.local.stage import ACCESS_TOKEN, CLIENT_ID, InvocationError, LocalStage
 from infra.local.synth import ROOT
@@ -27,12 +27,17 @@ if TYPE_CHECKING:
 Watch = Callable[[LocalStage], None]
 """What happens while the stage is up; returning ends it."""
 
+DEFAULT_PORT = 5080
+
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a polite kill, a closed terminal."""
+
 _FIRST_TICKS = ("provision-tick-aws", "scan-tick-aws")
 
 
 def interrupt_once(number: int, frame: FrameType | None) -> None:
-    """Turn the first Ctrl-C or SIGTERM into ``KeyboardInterrupt``; later ones must not disturb."""
-    for each in (signal.SIGINT, signal.SIGTERM):
+    """Turn the first request to end into ``KeyboardInterrupt``; later ones must not disturb."""
+    for each in _ENDINGS:
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
@@ -50,11 +55,13 @@ def run(
     ``name`` is the folder of its logs under ``build/run``; ``ec2_config`` a control document of
     the simulated EC2, ``machine_rules`` a rule table of the simulated machines.
     """
-    if not is_free(port):
-        print(f"Port {port} is taken; choose another one: make dev PORT=…", file=sys.stderr)
+    if why := hindrance(port):
+        print(f"Port {port} {why}; choose another one: make dev PORT=…", file=sys.stderr)
         return 1
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt_once)
+    for number in _ENDINGS:
+        # Under nohup a closed terminal shall end nothing.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt_once)
     began = time.monotonic()
     print("Starting …", flush=True)
     folder = ROOT / "build" / "run" / name
@@ -120,13 +127,23 @@ def show_sample_load(stage: LocalStage) -> None:
     follow(Timeline(stage), until=until)
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port from 1 to 65535")
+    return int(text)
+
+
 def main(arguments: list[str]) -> int:
-    """Parse the command line and run."""
+    """Parse the command line and run; stages on different ports do not share a folder."""
     parser = argparse.ArgumentParser(prog="make dev")
-    parser.add_argument("--port", type=int, default=5080)
+    parser.add_argument("--port", type=_port, default=DEFAULT_PORT)
     parser.add_argument("--no-load", action="store_true", help="without sample pool and tasks")
     given = parser.parse_args(arguments)
-    return run(show_timeline if given.no_load else show_sample_load, port=given.port)
+    return run(
+        show_timeline if given.no_load else show_sample_load,
+        port=given.port,
+        name="dev" if given.port == DEFAULT_PORT else f"dev-{given.port}",
+    )
 
 
 if __name__ == "__main__":

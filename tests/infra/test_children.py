@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.local.children import Child, ChildError, clean_environment, free_port, is_free
+from infra.local.children import (
+    LOOPBACK,
+    Child,
+    ChildError,
+    clean_environment,
+    free_port,
+    hindrance,
+    is_free,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +59,21 @@ def test_a_child_is_waited_for_until_it_listens_and_is_stopped(tmp_path: Path) -
 
     assert not child.is_running
     assert is_free(port)
+
+
+def test_a_port_that_may_not_be_used_is_told_from_one_that_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server((LOOPBACK, 0)) as listening:
+        assert hindrance(listening.getsockname()[1]) == "is taken"
+    port = free_port()
+    assert hindrance(port) is None
+
+    def refuse(_probe: socket.socket, _address: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    assert hindrance(port) == "cannot be used (Permission denied)"
 
 
 def test_a_child_that_ends_at_its_start_says_why(tmp_path: Path) -> None:
