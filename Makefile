@@ -25,6 +25,7 @@ setup: .venv/.made .emulator/.made
 
 # The project with all its tools.  Plain pip is slower, but is there where uv has no wheel.
 .venv/.made: pyproject.toml
+	@echo "Installing the project and its tools into .venv …"
 	@python=$$($(FIND_PYTHON)) && "$$python" -m venv .venv
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check uv==0.13.9
 	@.venv/bin/uv pip install --quiet --python $(PYTHON) --editable '.[google,azure,dev]' || \
@@ -33,6 +34,7 @@ setup: .venv/.made .emulator/.made
 
 # The emulator pins libraries of its own, so it has an environment of its own.
 .emulator/.made: infra/local/emulator.requirements.txt .venv/.made
+	@echo "Installing the emulator into .emulator …"
 	@python=$$($(FIND_PYTHON)) && "$$python" -m venv .emulator
 	@.venv/bin/uv pip install --quiet --python .emulator/bin/python -r $< || \
 		.emulator/bin/python -m pip install --quiet -r $<

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from aws_cdk import App
@@ -57,6 +58,8 @@ def deployed_code() -> Code:
 def main() -> None:
     """Synthesise the stage named in the context (``-c stage=NAME``), else ``dev``."""
     stage = App().node.try_get_context("stage") or "dev"
+    if stage not in STAGES:
+        sys.exit(f"There is no stage {stage!r} in infra/settings.py, only {', '.join(STAGES)}.")
     outdir = Path(os.environ.get("CDK_OUTDIR", "cdk.out"))
     print(synthesise(STAGES[stage], code=deployed_code(), outdir=outdir))
 
