@@ -36,7 +36,8 @@ HEADER = (
     f"{'time':8}  {'pool':24} {'pending':>7} {'claimed':>7} {'requested':>9} {'running':>7}"
     f" {'stopping':>8}"
 )
-_INDENT = " " * 10
+_MARK = " " * 10 + "· "
+_INDENT = " " * len(_MARK)
 _WIDTH = 100
 
 
@@ -121,7 +122,7 @@ def _line(pool_id: str, row: tuple[int, ...]) -> str:
 
 
 def decision_lines(plan: Plan) -> list[str]:
-    """What a plan orders, what was refused of it, and why it was made; indented and wrapped."""
+    """What a plan orders, what was refused of it, and why it was made; its first line has a mark."""
     ordered = [(order, order.launched if order.error else order.count) for order in plan.orders]
     told = []
     if total := sum(count for _, count in ordered):
@@ -133,13 +134,11 @@ def decision_lines(plan: Plan) -> list[str]:
     told.extend(plan.reasons)
     if not told:
         told.append("no more is wanted")
-    return [
-        line
-        for each in told
-        for line in textwrap.wrap(
-            each, _WIDTH, initial_indent=_INDENT, subsequent_indent=f"{_INDENT}  "
-        )
-    ]
+    lines = []
+    for number, each in enumerate(told):
+        first, rest = (_INDENT, f"{_INDENT}  ") if number else (_MARK, f"{_INDENT}  ")
+        lines += textwrap.wrap(each, _WIDTH, initial_indent=first, subsequent_indent=rest)
+    return lines
 
 
 def _listed(ordered: list[tuple[Order, int]]) -> str:

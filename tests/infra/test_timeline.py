@@ -10,7 +10,7 @@ def test_orders_come_first_and_every_reason_has_its_line() -> None:
     orders = (an_order("o-1", count=3), an_order("o-2", launch_config_id="lc-b", count=2))
     plan = a_plan(orders=orders, reasons=("tasks are waiting", "eu-west-1 asked to wait"))
 
-    assert [line.strip() for line in decision_lines(plan)] == [
+    assert [line.strip(" ·") for line in decision_lines(plan)] == [
         f"+5: 3 of lc-a in {orders[0].location}, 2 of lc-b in {orders[1].location}",
         "tasks are waiting",
         "eu-west-1 asked to wait",
@@ -24,7 +24,9 @@ def test_what_was_refused_is_not_told_as_launched() -> None:
         an_order("o-2", launch_config_id="lc-b", count=2, error=full),
     )
 
-    told = [line.strip() for line in decision_lines(a_plan(orders=orders, reasons=("tasks wait",)))]
+    told = [
+        line.strip(" ·") for line in decision_lines(a_plan(orders=orders, reasons=("tasks wait",)))
+    ]
 
     assert told == [
         f"+1: 1 of lc-a in {orders[0].location}",
@@ -35,7 +37,17 @@ def test_what_was_refused_is_not_told_as_launched() -> None:
 
 
 def test_a_decision_without_orders_and_reasons_says_so() -> None:
-    assert [line.strip() for line in decision_lines(a_plan(orders=()))] == ["no more is wanted"]
+    assert [line.strip(" ·") for line in decision_lines(a_plan(orders=()))] == ["no more is wanted"]
+
+
+def test_a_mark_tells_where_a_decision_begins() -> None:
+    marked = [
+        "·" in line
+        for plan in (a_plan(reasons=("tasks wait",)), a_plan(orders=()))
+        for line in decision_lines(plan)
+    ]
+
+    assert marked == [True, False, True]
 
 
 def test_no_line_is_wider_than_a_terminal() -> None:
