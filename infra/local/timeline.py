@@ -122,7 +122,7 @@ def _line(pool_id: str, row: tuple[int, ...]) -> str:
 
 
 def decision_lines(plan: Plan) -> list[str]:
-    """What a plan orders, what was refused of it, and why it was made; its first line has a mark."""
+    """What a plan orders, what was refused of it, and why; its first line has a mark."""
     ordered = [(order, order.launched if order.error else order.count) for order in plan.orders]
     told = []
     if total := sum(count for _, count in ordered):
