@@ -28,7 +28,7 @@ from worker_manager.core.messages import Terminate
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.queues import Message
-from worker_manager.store.workers import sort_key
+from worker_manager.store.worker_items import sort_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -89,6 +89,19 @@ def to_pool(item: PoolItem) -> Pool:
     )
 
 
+def new_locations(provider_id: str, after: Pool, before: Pool | None) -> set[Location]:
+    """Where a change of a definition may bring machines of one provider.
+
+    The provider just left may have got some by the definition that is replaced; those left
+    earlier have no part in it.
+    """
+    if provider_id == after.provider_id:
+        return {head.location for head in after.heads}
+    if before is not None and provider_id == before.provider_id:
+        return {head.location for head in before.heads}
+    return set()
+
+
 def to_control(item: PoolItem) -> Control:
     """A control item as a value."""
     return Control(

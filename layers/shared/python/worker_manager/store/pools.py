@@ -21,7 +21,6 @@ from worker_manager.core.model import (
     Json,
     LaunchConfig,
     LaunchConfigHead,
-    Location,
     Pool,
 )
 from worker_manager.store.places import ALL, membership_item, outbox_item
@@ -30,6 +29,7 @@ from worker_manager.store.pool_items import (
     CONTROL,
     POOL,
     advance_control,
+    new_locations,
     pool_item,
     to_control,
     to_launch_config,
@@ -278,26 +278,13 @@ class PoolStore:
                     self._tables.providers,
                     provider_id,
                     after.pool_id,
-                    locations=_new_locations(change, provider_id),
+                    locations=new_locations(provider_id, after, before),
                     previous=not current,
                 ),
                 add_version_condition=False,
             )
         if change.events:
             transaction.save(outbox_item(providers, change.events, after.modified))
-
-
-def _new_locations(change: PoolChange, provider_id: str) -> set[Location]:
-    """Where a change may bring machines of one provider.
-
-    The provider just left may have got some by the definition that is replaced; those left
-    earlier have no part in it.
-    """
-    if provider_id == change.after.provider_id:
-        return {head.location for head in change.after.heads}
-    if change.before is not None and provider_id == change.before.provider_id:
-        return {head.location for head in change.before.heads}
-    return set()
 
 
 def _other_content(launch_config_id: str) -> str:

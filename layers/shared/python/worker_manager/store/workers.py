@@ -8,19 +8,18 @@ the local index ``live``: those workers lack what it does not project (identity,
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pynamodb.exceptions import PutError, UpdateError
 
 from worker_manager.core.errors import ConflictError
-from worker_manager.core.model import Location, State, Surplus, Worker, WorkerKey
-from worker_manager.core.moments import from_wire, to_wire
+from worker_manager.core.model import Location, State, Worker, WorkerKey
 from worker_manager.store.transactions import commit, commit_many, is_condition_failure
+from worker_manager.store.worker_items import attributes, sort_key, to_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from datetime import datetime, timedelta
 
     from pynamodb.expressions.condition import Condition
     from pynamodb.expressions.update import Action
@@ -30,28 +29,6 @@ if TYPE_CHECKING:
 
 LARGEST_IN = 100
 """Values that one ``IN`` of a filter takes."""
-
-_PLAIN = [
-    "provider_id",
-    "capacity",
-    "created",
-    "modified",
-    "expires",
-    "version",
-    "launch_config_id",
-    "order_id",
-    "deadline",
-    "registered",
-    "boot_time",
-    "first_claim",
-    "quarantine_until",
-    "stopping_since",
-    "stop_reason",
-    "secret_hash",
-    "previous_secret_hash",
-    "secret_rotated",
-]
-"""Fields that are stored under their own name, as they are."""
 
 
 class WorkerStore:
@@ -225,7 +202,7 @@ class WorkerStore:
 
     def _differences(self, before: Worker, after: Worker) -> list[Action]:
         """What turns the item of ``before`` into that of ``after``."""
-        old, new = self._attributes(before), self._attributes(after)
+        old, new = attributes(before, kept=self._kept), attributes(after, kept=self._kept)
         actions: list[Action] = []
         for name in old.keys() | new.keys():
             if old.get(name) == new.get(name):
@@ -240,71 +217,6 @@ class WorkerStore:
         return self._model.sk.does_not_exist()
 
     def _item(self, worker: Worker) -> WorkerItem:
-        return self._model(worker.key.pool_id, sort_key(worker.key), **self._attributes(worker))
-
-    def _attributes(self, worker: Worker) -> dict[str, Any]:
-        """The item's attributes, without keys; absent ones are ``None``."""
-        values: dict[str, Any] = {name: getattr(worker, name) for name in _PLAIN}
-        values["state"] = worker.state.value
-        values["location"] = worker.location
-        values["reregistration_seconds"] = worker.reregistration.total_seconds()
-        values["inactivity_seconds"] = worker.queue_inactivity.total_seconds()
-        values["identity"] = dict(worker.identity) or None
-        values["unsent"] = list(worker.unsent) or None
-        values["surplus"] = _surplus_json(worker.surplus)
-        finished = worker.state is State.STOPPED
-        if finished and not worker.unsent:
-            values["live"] = None
-        else:
-            values["live"] = f"{worker.location}#{to_wire(worker.created)}#{worker.key.worker_id}"
-        values["ttl"] = self._ttl(worker) if finished else None
-        return values
-
-    def _ttl(self, worker: Worker) -> int:
-        return int((worker.modified + self._kept).timestamp())
-
-
-def sort_key(key: WorkerKey) -> str:
-    """Where a worker stands in its pool's list."""
-    return f"{key.group}#{key.worker_id}"
-
-
-def to_worker(item: WorkerItem) -> Worker:
-    """A worker from its item, whole or projected; what is missing has its default."""
-    group, _, worker_id = item.sk.partition("#")
-    location = item.location or (item.live or "").partition("#")[0]
-    stored = item.attribute_values
-    given: dict[str, Any] = {
-        name: value for name in _PLAIN if (value := stored.get(name)) is not None
-    }
-    for name in ("capacity", "version"):
-        given[name] = int(given[name])
-    if item.reregistration_seconds is not None:
-        given["reregistration"] = timedelta(seconds=item.reregistration_seconds)
-    if item.inactivity_seconds is not None:
-        given["queue_inactivity"] = timedelta(seconds=item.inactivity_seconds)
-    return Worker(
-        key=WorkerKey(item.worker_pool_id, group, worker_id),
-        location=Location(location),
-        state=State(item.state),
-        identity=item.identity or {},
-        unsent=tuple(item.unsent or ()),
-        surplus=_surplus(item.surplus),
-        **given,
-    )
-
-
-def _surplus_json(surplus: Surplus | None) -> Mapping[str, Any] | None:
-    if surplus is None:
-        return None
-    return {
-        "terminate": surplus.terminate,
-        "reason": surplus.reason,
-        "decided": to_wire(surplus.decided),
-    }
-
-
-def _surplus(stored: Mapping[str, Any] | None) -> Surplus | None:
-    if stored is None:
-        return None
-    return Surplus(stored["terminate"], stored["reason"], from_wire(stored["decided"]))
+        return self._model(
+            worker.key.pool_id, sort_key(worker.key), **attributes(worker, kept=self._kept)
+        )
