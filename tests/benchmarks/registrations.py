@@ -34,6 +34,8 @@ SECONDS = 60
 PATIENCE_SECONDS = 90
 """After which every machine must be registered, counted from the first one's attempt."""
 POOLS = 40
+MOST_TICKS = 5
+"""Of pools whose machines are not there yet."""
 REGION = "eu-west-1"
 
 
@@ -122,14 +124,23 @@ def prepare(world: World, *, machines: int, pools: int, prefix: str) -> list[dic
         world.manager.createWorkerPool(pool_id, a_pool(configs, minimum=each, maximum=each))
     bodies: list[list[dict[str, Any]]] = []
     for pool_id in ids:
-        workers = until(lambda name=pool_id: _requested(world, name, each), seconds=120)  # type: ignore[misc]
+        workers = _requested(world, pool_id, each)
         bodies.append([world.registration(worker) for worker in workers])
     return [body for together in zip(*bodies, strict=True) for body in together]
 
 
 def _requested(world: World, pool_id: str, count: int) -> list[dict[str, Any]]:
-    found = world.workers(pool_id)
-    return found if len(found) == count else []
+    """The pool's workers; a tick repairs what was too busy to be done when the pool was made."""
+
+    def all_of_them() -> list[dict[str, Any]]:
+        found = world.workers(pool_id)
+        return found if len(found) == count else []
+
+    for _ in range(MOST_TICKS):
+        with suppress(AssertionError):
+            return until(all_of_them, seconds=30)
+        world.tick()
+    return until(all_of_them, seconds=30)
 
 
 def measure_registrations(*, scale: float = 1.0) -> list[Measure]:
