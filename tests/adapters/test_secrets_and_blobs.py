@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from worker_manager.blobs import S3Blobs
+from worker_manager.core.errors import NotStoredError
 from worker_manager.secrets import AccessKey, access_key, read_secret
 
 
@@ -51,6 +52,12 @@ def test_a_blob_comes_back_as_it_was_put_and_the_last_one_counts() -> None:
 
     assert blobs.get("scan/a.json") == "zweitens: ü"
     assert blobs.get("scan/b.json") is None
+
+
+@mock_aws
+def test_a_text_that_could_not_be_stored_is_told_as_that() -> None:
+    with pytest.raises(NotStoredError, match=r"scan/a\.json"):
+        S3Blobs(boto3.client("s3"), "nowhere").put("scan/a.json", "text")
 
 
 @mock_aws

@@ -81,7 +81,7 @@ def circumstances() -> str:
     return (
         f"{now():%Y-%m-%d}, Python {platform.python_version()}, {os.cpu_count()} cores shared by "
         "our code, the simulated EC2 and the emulator's DynamoDB. Scan and burst ran three times: "
-        "the best time, the worst of everything else."
+        "the median time, the worst of everything else."
     )
 
 

@@ -43,14 +43,16 @@ class Measure:
 
 
 def combine(runs: Sequence[Sequence[Measure]]) -> list[Measure]:
-    """One measure of several runs: the best time, for others only add to it, and the worst count.
+    """One measure of several runs: the median time, and the worst count.
 
-    Runs have the same names in the same order.
+    Runs have the same names in the same order, and are odd in number.
     """
-    return [
-        (min if of_one[0].unit == SECONDS else max)(of_one, key=lambda m: m.value)
-        for of_one in zip(*runs, strict=True)
-    ]
+    return [_of_one(measures) for measures in zip(*runs, strict=True)]
+
+
+def _of_one(measures: Sequence[Measure]) -> Measure:
+    ordered = sorted(measures, key=lambda measure: measure.value)
+    return ordered[len(ordered) // 2] if ordered[0].unit == SECONDS else ordered[-1]
 
 
 def table(measures: Sequence[Measure]) -> str:

@@ -20,12 +20,12 @@ def test_a_figure_meets_its_bound_up_to_the_bound_itself() -> None:
     assert not Measure("scan_seconds", 5.01, "s", 5).met
 
 
-def test_of_several_runs_the_best_time_and_the_worst_count_stay() -> None:
+def test_of_several_runs_the_median_time_and_the_worst_count_stay() -> None:
     runs = [
-        [Measure("scan_seconds", 4, "s", 5), Measure("scan_calls", 8, "calls", 12)],
-        [Measure("scan_seconds", 6, "s", 5), Measure("scan_calls", 9, "calls", 12)],
+        [Measure("scan_seconds", seconds, "s", 5), Measure("scan_calls", calls, "calls", 12)]
+        for seconds, calls in ((6, 8), (4, 9), (4.5, 8))
     ]
-    assert [measure.value for measure in combine(runs)] == [4, 9]
+    assert [measure.value for measure in combine(runs)] == [4.5, 9]
 
 
 def test_the_table_lines_up_and_shouts_what_is_not_met() -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.core.errors import NotStoredError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -136,8 +138,11 @@ class MemorySender:
 @dataclass
 class MemoryBlobs:
     texts: dict[str, str] = field(default_factory=dict)
+    refusing: bool = False
 
     def put(self, key: str, text: str) -> None:
+        if self.refusing:
+            raise NotStoredError(key)
         self.texts[key] = text
 
     def get(self, key: str) -> str | None:

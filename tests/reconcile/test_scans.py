@@ -190,6 +190,28 @@ def test_a_pool_that_many_machines_are_seen_of_gets_them_through_a_blob(
     assert world.states() == {"running": 2, "stopped": 1}
 
 
+def test_a_part_that_cannot_be_stored_keeps_no_other_pool_from_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker_manager.reconcile.listing.LARGEST_MESSAGE", 1000)
+    for pool_id, count in (("proj-x/large", 20), ("proj-x/small", 1)):
+        world.save_pool(pool_id, minimum=count, maximum=count)
+    world.tick()
+    world.register_all()
+    world.clock.advance(minutes=2)
+    world.blobs.refusing = True
+    for pool_id in ("proj-x/large", "proj-x/small"):
+        world.cloud.vanish(next(m.key for m in world.cloud.alive() if m.key.pool_id == pool_id))
+
+    scan_later(world)
+    assert world.states("proj-x/large") == {"running": 20}
+    assert world.states("proj-x/small") == {"stopped": 1}
+
+    world.blobs.refusing = False
+    scan_later(world)
+    assert world.states("proj-x/large") == {"running": 19, "stopped": 1}
+
+
 def test_a_refusing_bus_delays_events_and_loses_none(world: World) -> None:
     world.bus.refusing = True
     (machine,) = with_workers(world, 1)

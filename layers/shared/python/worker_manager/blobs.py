@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from worker_manager.core.errors import NotStoredError
+
 
 class S3Blobs:
     """A bucket whose objects expire after a day."""
@@ -14,8 +18,11 @@ class S3Blobs:
         self._bucket = bucket
 
     def put(self, key: str, text: str) -> None:
-        """Store ``text`` under ``key``, over whatever was there."""
-        self._client.put_object(Bucket=self._bucket, Key=key, Body=text.encode())
+        """Store ``text`` under ``key``, over whatever was there.  Raises ``NotStoredError``."""
+        try:
+            self._client.put_object(Bucket=self._bucket, Key=key, Body=text.encode())
+        except (ClientError, BotoCoreError) as error:
+            raise NotStoredError(f"{key}: {error}") from error
 
     def get(self, key: str) -> str | None:
         """The text under ``key``; ``None`` if it has vanished."""

@@ -15,6 +15,7 @@
     ├── DuplicateError                it exists already, with other content
     ├── NotFoundError                 it does not exist
     ├── InputInvalidError             the caller gave something wrong; names the field
+    ├── NotStoredError                a text could not be stored beside its message
     ├── QueueUnavailableError         the task queue did not answer
     ├── AuthenticationFailedError     a caller's signature or certificate does not hold
     ├── ProofError                    a machine could not prove who it is
@@ -105,6 +106,10 @@ class InputInvalidError(WorkerManagerError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
         self.field = field
+
+
+class NotStoredError(WorkerManagerError):
+    """A text too large for its message could not be stored; the message is not sent."""
 
 
 class QueueUnavailableError(WorkerManagerError):

@@ -22,7 +22,7 @@ class Blobs(Protocol):
     """Where a message goes that is too large for a queue."""
 
     def put(self, key: str, text: str) -> None:
-        """Store ``text`` under ``key``; it may vanish after a day."""
+        """Store ``text`` under ``key``; it may vanish after a day.  Raises ``NotStoredError``."""
         ...
 
     def get(self, key: str) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.errors import CloudError, ThrottledError
+from worker_manager.core.errors import CloudError, NotStoredError, ThrottledError
 from worker_manager.core.messages import ScanPool
 from worker_manager.core.model import Location, MachineStatus, Sighting
 from worker_manager.core.sightings import CONSISTENT_LISTS, too_many_strays
@@ -158,28 +158,32 @@ def _send(listing: Listing, members: Sequence[Membership], tick: Tick, deps: Dep
             location=place.location,
             strays=place.strays,
         )
-    deps.senders["scan"].send(
-        _message(
-            ScanPool(
-                pool_id=pool_id,
-                location=Location(place.location),
-                tick=tick.name,
-                listed_at=listing.began,
-                sightings=tuple(sightings),
-                strays_reported=place.strays > 0 and not held,
-            ),
-            deps,
+    scans = [
+        ScanPool(
+            pool_id=pool_id,
+            location=Location(place.location),
+            tick=tick.name,
+            listed_at=listing.began,
+            sightings=tuple(sightings),
+            strays_reported=place.strays > 0 and not held,
         )
         for pool_id, sightings in by_pool.items()
-    )
-    return len(by_pool)
+    ]
+    messages = [message for scan in scans if (message := _message(scan, deps))]
+    deps.senders["scan"].send(messages)
+    return len(messages)
 
 
-def _message(scan: ScanPool, deps: Deps) -> Message:
+def _message(scan: ScanPool, deps: Deps) -> Message | None:
+    """A pool's message; ``None`` if its part could not be stored: the next list repairs."""
     body = scan.to_json()
     text = json.dumps(body, separators=(",", ":"))
     if len(text) > LARGEST_MESSAGE and deps.blobs is not None:
         key = f"scan/{scan.dedup}.json"
-        deps.blobs.put(key, text)
+        try:
+            deps.blobs.put(key, text)
+        except NotStoredError as error:
+            logger.warning("a pool's part of a list was not stored", error=str(error))
+            return None
         body = {"blob": key}
     return Message(body, group=scan.group, dedup=scan.dedup)
