@@ -250,7 +250,11 @@ class OrderState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A decision to launch ``count`` machines of one launch config, as noted in a plan."""
+    """A decision to launch ``count`` machines of one launch config, as noted in a plan.
+
+    ``doubtful`` once it is sent again although an earlier answer was lost: machines of it may
+    exist whatever later calls answer.
+    """
 
     order_id: str
     launch_config_id: str
@@ -258,6 +262,7 @@ class Order:
     count: int
     capacity_per_instance: int
     state: OrderState = OrderState.NOTED
+    doubtful: bool = False
     first_sent: datetime | None = None
     last_sent: datetime | None = None
     not_before: datetime | None = None

@@ -123,8 +123,8 @@ def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | N
             return None
         plan = marked
         for order in todo.by_list:
-            # Its last answer was to wait: nothing was done, and no launch config is to blame.
-            kind = None if order.not_before else "lost"
+            # Every answer was to wait: nothing was done, and no launch config is to blame.
+            kind = None if order.not_before and not order.doubtful else "lost"
             count_outcome(plan, ended[order.order_id], kind, deps)
         logger.info("orders ended", pool=pool.pool_id, tick=plan.tick, count=len(ended))
     if not todo.resend:

@@ -39,7 +39,7 @@ from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from worker_manager.core.model import Location
@@ -83,10 +83,7 @@ def carry_out(
         if marked is None:
             return None
         names = {order.order_id for order in group}
-        doubtful = {order.order_id for order in group if _may_have_acted(order)}
-        launch = partial(
-            _launch, marked, doubtful=doubtful, bodies=bodies, lifecycle=lifecycle, deps=deps
-        )
+        launch = partial(_launch, marked, bodies=bodies, lifecycle=lifecycle, deps=deps)
         sent = [order for order in marked.orders if order.order_id in names]
         outcomes = side_by_side(launch, sent, parallel=deps.parallel)
         _report_failures(marked, outcomes, deps)
@@ -147,15 +144,13 @@ def count_outcome(plan: Plan, order: Order, kind: str | None, deps: Deps) -> Non
     )
 
 
-def _may_have_acted(order: Order) -> bool:
-    """Whether it was sent before, and the answer was not merely to wait."""
-    return order.first_sent is not None and order.not_before is None
-
-
 def _sent(order: Order, now: datetime) -> Order:
+    """An order about to be sent; doubtful if it was before and was not merely told to wait."""
+    unanswered = order.first_sent is not None and order.not_before is None
     return replace(
         order,
         state=OrderState.SENT,
+        doubtful=order.doubtful or unanswered,
         first_sent=order.first_sent or now,
         last_sent=now,
         not_before=None,
@@ -168,15 +163,9 @@ def _replaced(plan: Plan, changed: Iterable[Order]) -> tuple[Order, ...]:
 
 
 def _launch(
-    plan: Plan,
-    order: Order,
-    *,
-    doubtful: Collection[str],
-    bodies: Mapping[str, Json],
-    lifecycle: Lifecycle,
-    deps: Deps,
+    plan: Plan, order: Order, *, bodies: Mapping[str, Json], lifecycle: Lifecycle, deps: Deps
 ) -> Outcome:
-    """One call, and the rows of its machines; ``doubtful`` are orders that may have some."""
+    """One call, and the rows of its machines."""
     request = LaunchOrder(
         order_id=order.order_id,
         pool_id=plan.pool_id,
@@ -193,7 +182,7 @@ def _launch(
         return Outcome(replace(order, not_before=deps.clock() + error.retry_after), error=error)
     except CloudError as error:
         lost = isinstance(error, CloudUnavailableError) and not isinstance(error, NotReachedError)
-        if lost or order.order_id in doubtful:
+        if lost or order.doubtful:
             logger.warning("an order's answer was lost", order=order.order_id, error=str(error))
             return Outcome(order, error=error)
         return Outcome(settled(order, 0, error), error=error)
