@@ -1,4 +1,7 @@
-"""A scan of a standing fleet in which nothing changed: what it asks, what it writes, how long."""
+"""A scan of a standing fleet in which nothing changed: what it asks, what it writes, how long.
+
+B11: one call a worker made a pass over 1,200 workers take 50 minutes.
+"""
 
 from __future__ import annotations
 
