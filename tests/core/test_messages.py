@@ -64,11 +64,16 @@ def sightings(draw: st.DrawFn) -> Sighting:
     listed_at=moments,
     found=st.lists(sightings(), max_size=4).map(tuple),
     strays=st.booleans(),
+    complete_at=st.none() | moments,
 )
 def test_a_scan_message_arrives_as_it_was_sent(
-    tick: str, listed_at: datetime, found: tuple[Sighting, ...], strays: bool
+    tick: str,
+    listed_at: datetime,
+    found: tuple[Sighting, ...],
+    strays: bool,
+    complete_at: datetime | None,
 ) -> None:
-    message = ScanPool(POOL_ID, EAST, tick, listed_at, found, strays)
+    message = ScanPool(POOL_ID, EAST, tick, listed_at, found, strays, complete_at)
 
     assert ScanPool.from_json(sent(message.to_json())) == message
 

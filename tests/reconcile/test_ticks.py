@@ -11,6 +11,7 @@ from tests.reconcile.scenes import with_workers
 from tests.reconcile.steps import READS
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.core.moments import to_wire
+from worker_manager.providers.fake import Call, Method, Moment
 from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.provision import provision
 from worker_manager.reconcile.ticks import from_message, from_schedule, provision_tick
@@ -94,6 +95,25 @@ def test_a_stale_list_is_acknowledged_unread(world: World) -> None:
     world.deliver_all()
 
     assert not world.fuse.requests
+
+
+def test_a_list_that_takes_longer_than_two_intervals_is_not_stale(world: World) -> None:
+    """A slow cloud's list ages while it is read; its message is as young as its end."""
+    (gone,) = with_workers(world, 1)
+    world.cloud.vanish(gone.key)
+    world.clock.advance(minutes=2)
+    before = world.provider.on_call
+
+    def slowly(moment: Moment, call: Call) -> None:
+        if before is not None:
+            before(moment, call)
+        if (moment, call.method) == (Moment.AFTER, Method.INSTANCES):
+            world.clock.advance(minutes=5)
+
+    world.provider.on_call = slowly
+    world.scan()
+
+    assert world.states() == {"stopped": 1}
 
 
 def test_a_stale_schedule_sends_nothing(world: World) -> None:

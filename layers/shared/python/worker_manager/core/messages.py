@@ -87,8 +87,9 @@ def pool_changed(pool_id: str, version: int, *, created: datetime) -> ProvisionP
 class ScanPool:
     """Settle one pool's workers in one location against a complete list.
 
-    ``listed_at`` is when the list began.  ``strays_reported`` tells that an earlier list had found
-    strays there and that they were not too many to believe.
+    ``listed_at`` is when the list began, and judges rows; ``complete_at`` when it was read to its
+    end, and tells how old the message is: a long list is not a stale one.  ``strays_reported``
+    tells that an earlier list had found strays there and that they were not too many to believe.
     """
 
     pool_id: str
@@ -97,6 +98,7 @@ class ScanPool:
     listed_at: datetime
     sightings: tuple[Sighting, ...] = ()
     strays_reported: bool = False
+    complete_at: datetime | None = None
 
     @property
     def group(self) -> str:
@@ -115,6 +117,7 @@ class ScanPool:
             "location": self.location,
             "tick": self.tick,
             "listedAt": to_wire(self.listed_at),
+            "completeAt": to_wire(self.complete_at) if self.complete_at else None,
             "strays": self.strays_reported,
             "sightings": [_sighting_json(sighting) for sighting in self.sightings],
         }
@@ -128,6 +131,7 @@ class ScanPool:
             location=location,
             tick=body["tick"],
             listed_at=from_wire(body["listedAt"]),
+            complete_at=from_wire(body["completeAt"]) if body.get("completeAt") else None,
             strays_reported=body["strays"],
             sightings=tuple(
                 _sighting(body["pool"], location, given) for given in body["sightings"]

@@ -39,6 +39,7 @@ class Listing:
 
     place: Place
     began: datetime
+    ended: datetime
     sightings: Sequence[Sighting]
 
     @property
@@ -111,7 +112,7 @@ def _list(place: Place, deps: Deps) -> Listing | None:
         )
         logger.warning("a list failed", location=place.location, kind=error.kind, code=error.code)
         return None
-    return Listing(place, began, sightings)
+    return Listing(place, began, deps.clock(), sightings)
 
 
 def _believe(listing: Listing, deps: Deps) -> bool:
@@ -164,6 +165,7 @@ def _send(listing: Listing, members: Sequence[Membership], tick: Tick, deps: Dep
             location=Location(place.location),
             tick=tick.name,
             listed_at=listing.began,
+            complete_at=listing.ended,
             sightings=tuple(sightings),
             strays_reported=place.strays > 0 and not held,
         )

@@ -43,7 +43,7 @@ def read(body: Json, deps: Deps) -> ScanPool | None:
 def scan(message: ScanPool, deps: Deps) -> dict[str, Any]:
     """Settle one pool's workers in one location."""
     now = deps.clock()
-    if is_stale(message.listed_at, now, deps.timing.scan):
+    if is_stale(message.complete_at, now, deps.timing.scan):
         return {"pool": message.pool_id, "location": message.location, "stale": True}
     rows = [
         worker
