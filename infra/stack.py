@@ -110,6 +110,7 @@ class WorkerManagerStack(Stack):
             return made.value_as_string
 
         self.root_url = parameter("RootUrl", settings.root_url, "The root URL that clients sign")
+        self.queue_root_url = settings.queue_root_url or self.root_url
         self.tick_seconds = parameter(
             "TickSeconds",
             str(settings.tick_seconds),
@@ -198,7 +199,7 @@ class WorkerManagerStack(Stack):
             bus=self.bus,
             bucket=self.bucket,
             auth_secret=self.auth_secret,
-            queue_root_url=self._settings.queue_root_url or self.root_url,
+            queue_root_url=self.queue_root_url,
         )
         return [
             ProviderLoop(self, f"Loop-{provider.provider_id}", provider=provider, around=around)
@@ -222,7 +223,8 @@ class WorkerManagerStack(Stack):
         functions = {
             "pools_api": self._function("pools_api")
             .reads(tables.workers)
-            .writes(tables.pools, tables.providers),
+            .writes(tables.pools, tables.providers)
+            .knows(WM_QUEUE_ROOT_URL=self.queue_root_url),
             "workers_api": self._function("workers_api")
             .reads(tables.pools)
             .writes(tables.providers, tables.workers, tables.errors, tables.health)

@@ -151,6 +151,25 @@ def test_the_keeper_tells_static_providers_from_clouds(deployed: DeployedStage) 
     assert (keeper.providers, keeper.static) == (["aws", "static"], {"static"})
 
 
+def test_the_api_for_operators_asks_a_queue_that_it_loads_when_first_used(
+    deployed: DeployedStage,
+) -> None:
+    with deployed.container("pools-api"):
+        queue: Any = api.Api(settings.load()).deps().queue
+        assert not isinstance(queue._made, TaskclusterQueue)
+        asked = queue.counts.__self__
+        assert isinstance(asked, TaskclusterQueue)
+        assert asked._root_url == "http://127.0.0.1:5080"
+        assert queue.busy.__self__ is asked
+
+
+def test_the_api_for_machines_asks_no_queue(deployed: DeployedStage) -> None:
+    with deployed.container("workers-api"):
+        queue = api.Api(settings.load()).deps().queue
+        with pytest.raises(MissingSettingError, match="WM_QUEUE_ROOT_URL"):
+            queue.counts("a/b")
+
+
 def test_apis_know_the_inboxes_of_every_provider_with_a_loop(deployed: DeployedStage) -> None:
     for name in ("pools-api", "workers-api"):
         with deployed.container(name):

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from tests.events import a_proxy_event
 from tests.factories import NOW
+from tests.fake_queue import FakeQueue
 from worker_manager.api import routes
 from worker_manager.api.app import App
 from worker_manager.api.deps import ApiDeps
@@ -131,6 +132,7 @@ class Api:
         self.provision = MemorySender()
         self.advance = MemorySender()
         self.other_provision = MemorySender()
+        self.queue = FakeQueue()
         self._serial = 0
         timing = Timing()
         self.plans = PlanStore(tables, kept=timing.plan_kept)
@@ -159,6 +161,7 @@ class Api:
                 "aws": {"provision": self.provision, "advance": self.advance},
                 "aws-2": {"provision": self.other_provision, "advance": MemorySender()},
             },
+            queue=self.queue,
             issuer=ISSUER,
             clock=clock,
             new_secret=lambda: self._next("secret") * 2,

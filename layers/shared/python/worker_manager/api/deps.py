@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from worker_manager.store.workers import WorkerStore
     from worker_manager.taskcluster.auth import Authenticator
     from worker_manager.taskcluster.credentials import Issuer
+    from worker_manager.taskcluster.queue import QueueClient
 
 
 class AnyDeps(Protocol):
@@ -52,7 +53,8 @@ class ApiDeps:
     """Of the worker-manager's API.
 
     ``providers`` are those of this deployment by id, in its order; ``senders`` the queues
-    ``provision`` and ``advance`` of each that has a loop.  ``new_secret`` gives 44 random
+    ``provision`` and ``advance`` of each that has a loop.  ``queue`` is the task queue, which only
+    the function for operators may ask.  ``new_secret`` gives 44 random
     characters, ``new_slugid`` a random slugid; ``trusted_keys`` sign EC2's identity documents.
     """
 
@@ -66,6 +68,7 @@ class ApiDeps:
     root_url: str
     providers: Mapping[str, ProviderSettings]
     senders: Mapping[str, Mapping[str, Sender]]
+    queue: QueueClient
     issuer: Issuer
     clock: Callable[[], datetime]
     new_secret: Callable[[], str]

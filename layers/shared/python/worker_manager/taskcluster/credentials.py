@@ -51,10 +51,11 @@ TASK_ISSUER_SCOPES = ("auth:create-client:task-client/*", *_for_all(RUN_SCOPES))
 QUEUE_SCOPES = (
     "queue:claimed-count:*",
     "queue:claimed-list:*",
+    "queue:get-worker:*",
     "queue:list-workers:*",
     "queue:pending-count:*",
 )
-"""With what the loops ask the queue, in the issuer's name too."""
+"""With what the loops and the API ask the queue, in the issuer's name too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from worker_manager.identity.aws import bundled_keys, load_keys
 from worker_manager.queues import SqsSender
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.clients import Clients
-from worker_manager.wiring.base import Base, now
+from worker_manager.wiring.base import Base, later, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +71,7 @@ class Api(Base):
             root_url=self.settings.root_url,
             providers=self.settings.providers,
             senders=self.provider_senders(),
+            queue=later(self.queue),
             issuer=self.clients.issuer,
             clock=now,
             new_secret=new_secret,

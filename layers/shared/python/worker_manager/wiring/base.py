@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -30,9 +31,10 @@ from worker_manager.store.tables import Tables
 from worker_manager.store.workers import WorkerStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from worker_manager.queues import Sender
+    from worker_manager.taskcluster.queue import QueueClient
 
 SENDERS = {
     "ticks": "WM_QUEUE_TICKS",
@@ -61,6 +63,27 @@ class _NotGiven:
 def not_given(variable: str) -> Any:
     """Stands in for what a function was not given; any use raises ``MissingSettingError``."""
     return _NotGiven(variable)
+
+
+class _Later:
+    """Makes what it stands in for when something of it is first used."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._made: Any = None
+        self._lock = Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        """What the real one has under this name."""
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+        return getattr(self._made, name)
+
+
+def later(make: Callable[[], Any]) -> Any:
+    """Stands in for what few calls need and takes long to load; safe to use from threads."""
+    return _Later(make)
 
 
 class Base:
@@ -115,6 +138,18 @@ class Base:
     def secret(self, variable: str) -> str:
         """The text of the secret that ``variable`` names."""
         return read_secret(self.client("secretsmanager"), self.settings.required(variable))
+
+    def queue(self) -> QueueClient:
+        """The task queue, asked in the issuer's name."""
+        if not self.has("WM_QUEUE_ROOT_URL"):
+            missing: QueueClient = not_given("WM_QUEUE_ROOT_URL")
+            return missing
+        from worker_manager.taskcluster.clients import Clients  # noqa: PLC0415
+        from worker_manager.taskcluster.queue import TaskclusterQueue  # noqa: PLC0415
+
+        issuer = Clients.from_json(self.secret("WM_AUTH_SECRET")).issuer
+        credentials = {"clientId": issuer.client_id, "accessToken": issuer.access_token}
+        return TaskclusterQueue(self.settings.queue_root_url, credentials)
 
     def senders(self) -> Mapping[str, Sender]:
         """The queues that this function may send to; any other names its variable when used."""

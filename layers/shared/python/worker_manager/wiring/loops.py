@@ -20,7 +20,6 @@ from worker_manager.wiring.base import Base, not_given, now
 
 if TYPE_CHECKING:
     from worker_manager.providers.protocol import CloudProvider
-    from worker_manager.taskcluster.queue import QueueClient
 
 
 class Loop(Base):
@@ -34,7 +33,7 @@ class Loop(Base):
             stores=self.stores,
             outbox=self.outbox if self.has("WM_BUS") else not_given("WM_BUS"),
             provider=self._cloud(),
-            queue=self._queue(),
+            queue=self.queue(),
             senders=self.senders(),
             clock=now,
             timing=self.timing,
@@ -73,17 +72,6 @@ class Loop(Base):
             session=session,
         )
         return cloud
-
-    def _queue(self) -> QueueClient:
-        if not self.has("WM_QUEUE_ROOT_URL"):
-            missing: QueueClient = not_given("WM_QUEUE_ROOT_URL")
-            return missing
-        from worker_manager.taskcluster.clients import Clients  # noqa: PLC0415
-        from worker_manager.taskcluster.queue import TaskclusterQueue  # noqa: PLC0415
-
-        issuer = Clients.from_json(self.secret("WM_AUTH_SECRET")).issuer
-        credentials = {"clientId": issuer.client_id, "accessToken": issuer.access_token}
-        return TaskclusterQueue(self.settings.queue_root_url, credentials)
 
 
 @cache
