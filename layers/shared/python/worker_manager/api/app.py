@@ -49,17 +49,19 @@ HEADERS = {
         "X-Requested-With,Content-Type,Authorization,Accept,Origin,Cache-Control"
     ),
 }
-"""Of every answer: nobody may keep it, and pages of any origin may read it."""
+"""Of every answer, if its route says nothing else: nobody may keep it, and pages of any origin
+may read it."""
 
 
 @dataclass(slots=True)
 class _Progress:
-    """What is known of a request so far, for an error body."""
+    """What is known of a request so far, for whatever answer it gets."""
 
     method: str = "unknown"
     params: Mapping[str, str] | None = None
     payload: Any = None
     client_id: str | None = None
+    max_age: int = 0
 
 
 class App(Generic[DepsT]):
@@ -79,7 +81,7 @@ class App(Generic[DepsT]):
                 return _answer(HTTPStatus.OK, {})
             body = self._respond(request, progress)
             logger.debug("answered", method=progress.method, client=progress.client_id)
-            answer = _answer(HTTPStatus.OK, body)
+            answer = _answer(HTTPStatus.OK, body, _keeping(progress.max_age))
             return {**answer, "body": ""} if request.method == "HEAD" else answer
         except Exception as error:  # the border: nothing may leave but an answer
             return self._refuse(error, progress)
@@ -91,6 +93,7 @@ class App(Generic[DepsT]):
             raise not_found(f"There is no method {method} {request.path}")
         route = match.route
         progress.method, progress.params = route.name, match.params
+        progress.max_age = route.max_age
         request.check_size()
         payload = request.payload() if route.body is not None else {}
         progress.payload = without_secrets(payload, route)
@@ -209,6 +212,11 @@ def to_json(result: Any) -> Any:
     if isinstance(result, BaseModel):
         return result.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return result
+
+
+def _keeping(max_age: int) -> dict[str, str]:
+    """Headers of an answer that anybody may keep for ``max_age`` seconds."""
+    return {"Cache-Control": f"public, max-age={max_age}"} if max_age else {}
 
 
 def _answer(status: int, body: Any, headers: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -3,14 +3,16 @@
 A pool id has exactly one slash, sent as ``%2F`` or as it is, so a path says unambiguously which
 of its segments belong to the pool id.  Only a path for which that fails is read the other way,
 segment by segment, so that a malformed id is called that and not an unknown path.
-Where to read next: ``routes`` (all of them), ``app`` (what happens around a handler).
+Where to read next: ``routes`` (all of them), ``app`` (what happens around a handler),
+``documents`` (what is told of them to tools and people).
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from inspect import getdoc
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from urllib.parse import unquote
 
 from worker_manager.core.ids import IDENTIFIER, POOL_ID, SLUGID, matches
@@ -33,6 +35,7 @@ PARAMETERS: Mapping[str, str] = {
     "taskId": SLUGID,
     "runId": r"^[0-9]{1,3}$",
     "name": r"^[^\n]+$",
+    "schema": r"^[a-z0-9-]{1,100}\.json$",
 }
 """What each URL parameter must look like, wherever it occurs."""
 
@@ -42,6 +45,11 @@ TOKEN = r"^[ -~]{1,500}$"
 PAGING: Mapping[str, str] = {"continuationToken": TOKEN, "limit": LIMIT}
 """Query parameters of every list."""
 
+
+Stability = Literal["stable", "experimental", "deprecated"]
+
+_OUR_MARKS = re.compile(r" \([A-Z]\d+(?:, [A-Z]\d+)*\)")
+"""Which report or rule a docstring answers to; readers of documents do not know them."""
 
 _WITH_SLASH = frozenset({"workerPoolId", "taskQueueId"})
 _REST = frozenset({"name"})
@@ -72,33 +80,49 @@ class Call:
 class Route(Generic[DepsT]):
     """One method of an API, as data.
 
-    ``path`` is below ``/api/<service>/v1``; ``<names>`` in it, and in ``scopes``, stand for URL
-    parameters, in ``scopes`` also for fields of the body.  ``scopes`` is ``None`` where anybody may
-    call; ``scopes_of`` makes them from parameters and payload where a template cannot say it.
+    ``path`` is below ``/api/<service>/v1``, or whole where there is no service; ``<names>`` in it,
+    and in ``scopes``, stand for URL parameters, in ``scopes`` also for fields of the body.
+    ``scopes`` is ``None`` where anybody may call; ``scopes_of`` makes them from parameters and
+    payload where a template cannot say it, which then only documents them.
     ``secret_fields`` are paths into the payload that no error body repeats (``()`` is all of it).
+    Its description is the handler's docstring.  What is not ``is_published`` is left out of
+    documents and works all the same; an answer may be kept by anybody for ``max_age`` seconds.
     """
 
     name: str
     method: str
     path: str
     handler: Callable[[Call, DepsT], Any]
-    service: str = "worker-manager"
+    service: str | None = "worker-manager"
     scopes: Expression | None = None
     scopes_of: Callable[[Mapping[str, str], Any], Expression] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     body: type[BaseModel] | None = None
     response: type[BaseModel] | None = None
     secret_fields: Sequence[tuple[str, ...]] = ()
+    stability: Stability = "stable"
+    is_published: bool = True
+    max_age: int = 0
 
     @property
     def template(self) -> str:
         """The whole path."""
-        return f"/api/{self.service}/v1{self.path}"
+        return self.path if self.service is None else f"/api/{self.service}/v1{self.path}"
 
     @property
-    def url_parameters(self) -> frozenset[str]:
-        """Names of the parameters in its path."""
-        return frozenset(re.findall(r"<(\w+)>", self.path))
+    def url_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters in its path, in order."""
+        return tuple(re.findall(r"<(\w+)>", self.path))
+
+    @property
+    def description(self) -> str:
+        """What it does, for people."""
+        return _OUR_MARKS.sub("", getdoc(self.handler) or "")
+
+    @property
+    def title(self) -> str:
+        """Its name as words."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.name).capitalize()
 
     @property
     def is_public(self) -> bool:
@@ -111,7 +135,7 @@ class Route(Generic[DepsT]):
         if self.scopes_of is not None:
             return True
         named = re.findall(r"<(\w+)>", repr(self.scopes))
-        return not self.url_parameters.issuperset(named)
+        return not set(named).issubset(self.url_parameters)
 
     def required_scopes(self, params: Mapping[str, str], payload: Any) -> Expression:
         """What this very call requires; parameters win over fields of the body."""
