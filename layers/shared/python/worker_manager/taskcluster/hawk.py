@@ -5,7 +5,8 @@ claimed (``auth`` finds it in between).  Parsing and the MAC are ``mohawk``'s; o
 an argument, the bewit (its parser knows neither URL-safe text nor missing padding) and the payload
 hash (its own renders the whole body for a debug message: 80 ms a megabyte).
 
-Where to read next: ``resources`` (what a client may have signed), ``auth`` (whose key it is).
+Where to read next: ``resources`` (what a client may have signed), ``auth`` (whose key it is),
+``remote_auth`` (where only a Taskcluster auth service knows the key).
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def verify_claim(claim: Claim, request: SignedRequest, *, key: str, now: datetim
     Raises ``AuthenticationFailedError`` otherwise.  There is no store of nonces: every call is
     safe to repeat.
     """
-    if not _has_valid_mac(claim, request, key):
+    if signed_resource(claim, request, key=key) is None:
         raise AuthenticationFailedError("Bad mac")
     seconds = int(claim.timestamp)
     if claim.kind == "bewit":
@@ -122,10 +123,27 @@ def verify_claim(claim: Claim, request: SignedRequest, *, key: str, now: datetim
         return
     if abs(seconds - now.timestamp()) > MAX_SKEW.total_seconds():
         raise AuthenticationFailedError("Stale timestamp")
+    verify_payload(claim, request)
+
+
+def verify_payload(claim: Claim, request: SignedRequest) -> None:
+    """Return if the body is the one that ``claim`` speaks of, or it speaks of none.
+
+    Raises ``AuthenticationFailedError`` otherwise.
+    """
     if claim.content_hash:
         ours = payload_hash(request.body, request.content_type)
         if not hmac.compare_digest(ours, claim.content_hash):
             raise AuthenticationFailedError("Bad payload hash")
+
+
+def signed_resource(claim: Claim, request: SignedRequest, *, key: str) -> str | None:
+    """The one of the request's resources that was signed with ``key``; ``None`` if none was."""
+    theirs = claim.mac.encode()
+    for resource in request.resources:
+        if hmac.compare_digest(_mac(claim, request, resource, key), theirs):
+            return resource
+    return None
 
 
 def payload_hash(body: bytes, content_type: str) -> str:
@@ -189,15 +207,6 @@ def _seconds(text: str) -> str:
     if _SECONDS.fullmatch(text) is None:
         raise AuthenticationFailedError("Timestamp is not a whole number of seconds")
     return text
-
-
-def _has_valid_mac(claim: Claim, request: SignedRequest, key: str) -> bool:
-    """Whether the client signed one of the resources that it may have sent."""
-    theirs = claim.mac.encode()
-    return any(
-        hmac.compare_digest(_mac(claim, request, resource, key), theirs)
-        for resource in request.resources
-    )
 
 
 def _mac(claim: Claim, request: SignedRequest, resource: str, key: str) -> bytes:
