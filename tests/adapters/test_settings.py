@@ -9,6 +9,7 @@ import pytest
 
 from worker_manager.core.timing import Timing
 from worker_manager.settings import (
+    PAGE_BYTES,
     TABLE_VARIABLES,
     MissingSettingError,
     ProviderSettings,
@@ -153,3 +154,21 @@ def test_the_environment_is_that_of_the_process_and_a_copy_of_it(
     loaded = load()
     monkeypatch.setenv("WM_BUS", "two")
     assert loaded.bus == "one"
+
+
+def test_nobody_wants_metrics_unless_a_stage_names_where_they_belong() -> None:
+    assert settings().metrics_namespace == ""
+    assert settings(POWERTOOLS_METRICS_NAMESPACE="stage").metrics_namespace == "stage"
+
+
+def test_pools_are_told_apart_in_metrics_only_where_a_stage_says_so() -> None:
+    assert not settings().metrics_by_pool
+    assert not settings(WM_METRICS_BY_POOL="false").metrics_by_pool
+    assert settings(WM_METRICS_BY_POOL="true").metrics_by_pool
+
+
+def test_pages_are_as_large_as_the_front_door_takes() -> None:
+    assert settings().page_bytes == PAGE_BYTES
+    assert settings(WM_PAGE_BYTES="900000").page_bytes == 900_000
+    with pytest.raises(MissingSettingError, match="WM_PAGE_BYTES"):
+        _ = settings(WM_PAGE_BYTES="large").page_bytes

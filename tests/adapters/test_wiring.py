@@ -12,10 +12,11 @@ from infra.local import template
 from infra.local.front import find_route
 from tests.functions.deployed import TOKEN, DeployedStage, function_names, local_template
 from worker_manager import settings
+from worker_manager.api import paging, routes
 from worker_manager.api import queue as queue_routes
-from worker_manager.api import routes
 from worker_manager.blobs import S3Blobs
 from worker_manager.core.model import Location
+from worker_manager.metrics import meter
 from worker_manager.providers.aws.provider import AwsProvider
 from worker_manager.queues import SqsSender
 from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
@@ -168,6 +169,32 @@ def test_the_api_for_machines_asks_no_queue(deployed: DeployedStage) -> None:
         queue = api.Api(settings.load()).deps().queue
         with pytest.raises(MissingSettingError, match="WM_QUEUE_ROOT_URL"):
             queue.counts("a/b")
+
+
+@pytest.mark.parametrize("name", ["pools-api", "workers-api", "queue-api"])
+def test_pages_of_every_api_are_cut_to_what_the_front_door_takes(
+    deployed: DeployedStage, name: str
+) -> None:
+    try:
+        built(deployed, name, WM_PAGE_BYTES="1234")
+        assert paging.MOST_BYTES == 1234
+    finally:
+        built(deployed, name)
+    assert paging.MOST_BYTES == settings.PAGE_BYTES
+
+
+def test_metrics_are_written_where_the_stage_keeps_them(
+    deployed: DeployedStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built(deployed, "expire", POWERTOOLS_METRICS_NAMESPACE="wm-test")
+    meter.mail_failed()
+    meter.flush()
+    built(deployed, "expire", POWERTOOLS_METRICS_NAMESPACE=None)
+    meter.mail_failed()
+    meter.flush()
+
+    [line] = capsys.readouterr().out.splitlines()
+    assert "wm-test" in line
 
 
 def test_apis_know_the_inboxes_of_every_provider_with_a_loop(deployed: DeployedStage) -> None:

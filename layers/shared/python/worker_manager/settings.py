@@ -31,6 +31,10 @@ TABLE_VARIABLES = {
 }
 
 
+PAGE_BYTES = 4_000_000
+"""Of one page of a list unless a stage says otherwise; Lambda's own limit is 6 MB."""
+
+
 class MissingSettingError(RuntimeError):
     """A required variable is absent or malformed; the message names it."""
 
@@ -125,6 +129,23 @@ class Settings:
     def trusted_ec2_keys(self) -> str:
         """PEM text of further keys that sign instance identity documents; usually empty."""
         return self.environment.get("WM_TRUSTED_EC2_KEYS", "")
+
+    @property
+    def metrics_namespace(self) -> str:
+        """Where CloudWatch keeps this deployment's metrics; empty if nobody wants any."""
+        return self.environment.get("POWERTOOLS_METRICS_NAMESPACE", "")
+
+    @property
+    def metrics_by_pool(self) -> bool:
+        """Whether pools are a dimension of some metrics, which costs by the pool."""
+        return self.environment.get("WM_METRICS_BY_POOL") == "true"
+
+    @property
+    def page_bytes(self) -> int:
+        """Most bytes of a list's page, escaped as Lambda hands it on, that the front door takes."""
+        if "WM_PAGE_BYTES" not in self.environment:
+            return PAGE_BYTES
+        return int(self._number("WM_PAGE_BYTES"))
 
     @property
     def timing(self) -> Timing:

@@ -11,6 +11,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from worker_manager.api.refusals import input_error
+from worker_manager.settings import PAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 LARGEST_PAGE = 1000
 """Items; also what is given when no limit is."""
 
-MOST_BYTES = 4_000_000
-"""Of one page, escaped as Lambda hands it on; its own limit is 6 MB."""
+MOST_BYTES = PAGE_BYTES
+"""Of one page, escaped as Lambda hands it on; ``wiring`` sets it to what the front door takes."""
 
 _T = TypeVar("_T")
 

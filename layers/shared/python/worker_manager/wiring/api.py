@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from worker_manager import settings as settings_module
-from worker_manager.api import routes
+from worker_manager.api import paging, routes
 from worker_manager.api.app import App
 from worker_manager.api.deps import ApiDeps
 from worker_manager.core.ids import derived_slugid
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from worker_manager.queues import Sender
+    from worker_manager.settings import Settings
 
 
 def new_secret() -> str:
@@ -37,7 +38,11 @@ def new_slugid() -> str:
 
 
 class Api(Base):
-    """What a function behind the gateway works with."""
+    """What a function behind the front door works with."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        paging.MOST_BYTES = settings.page_bytes
 
     @cached_property
     def clients(self) -> Clients:
