@@ -17,6 +17,8 @@
     ├── InputInvalidError             the caller gave something wrong; names the field
     ├── NotStoredError                a text could not be stored beside its message
     ├── QueueUnavailableError         the task queue did not answer
+    ├── MailRefusedError              an e-mail was not taken
+    ├── ProviderNotReadyError         a provider's code or secret does not let it start
     ├── AuthenticationFailedError     a caller's signature or certificate does not hold
     ├── ProofError                    a machine could not prove who it is
     └── ProofUnavailableError         a proof could not be checked; worth a retry
@@ -114,6 +116,22 @@ class NotStoredError(WorkerManagerError):
 
 class QueueUnavailableError(WorkerManagerError):
     """The task queue did not answer; its facts are unknown, which is not zero."""
+
+
+class MailRefusedError(WorkerManagerError):
+    """An e-mail was not taken; ``code`` is the mail service's own word for why.
+
+    ``throttled`` if it takes none from us now, whoever it is for.
+    """
+
+    def __init__(self, message: str, *, code: str, throttled: bool = False) -> None:
+        super().__init__(message)
+        self.code = code
+        self.throttled = throttled
+
+
+class ProviderNotReadyError(WorkerManagerError):
+    """A provider cannot start; the message is its reason, for everybody to see."""
 
 
 class AuthenticationFailedError(WorkerManagerError):
