@@ -148,6 +148,11 @@ class Settings:
         return int(self._number("WM_PAGE_BYTES"))
 
     @property
+    def mail_from(self) -> str | None:
+        """Who sends e-mail about errors to owners of pools; ``None`` if this stage sends none."""
+        return self.environment.get("WM_MAIL_FROM") or None
+
+    @property
     def timing(self) -> Timing:
         """Waiting times: ticks and list lag from their settings, others by ``WM_TIMING``.
 
