@@ -94,7 +94,9 @@ class ProviderItem(Model):
 
     Partition ``<provider id>``: a pool's membership under its id, a location under
     ``loc#<location>``.  Partition ``#all``: one item a pool, for listing.  Partition ``#outbox``:
-    events of pools and errors that are not yet published.
+    events of pools and errors that are not yet published.  Partition ``#mail-due``: errors that
+    nobody was mailed of yet; ``#mail``: what each pool's owner was told, under the pool's id.
+    A provider's partition also says under ``#status#<activity>`` that it fails at something.
     """
 
     class Meta:
@@ -121,6 +123,15 @@ class ProviderItem(Model):
     # #outbox
     event = UnicodeAttribute(null=True)
     created = MomentAttribute(null=True)
+    # #mail-due, #mail
+    ttl = NumberAttribute(null=True)
+    version = NumberAttribute(null=True)
+    mail = CompactJson(null=True)
+    # #status#<activity>
+    since = MomentAttribute(null=True)
+    seen = MomentAttribute(null=True)
+    kind = UnicodeAttribute(null=True)
+    reason = UnicodeAttribute(null=True)
 
 
 class LiveIndex(LocalSecondaryIndex[Any]):  # type: ignore[no-untyped-call]
