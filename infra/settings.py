@@ -54,6 +54,8 @@ class StageSettings:
     ``deployment`` is the tag by which our machines are told from those of others.
     ``root_url`` is the Taskcluster root URL that clients sign for, without a slash at the end.
     ``queue_root_url`` is the root URL of a Taskcluster queue; ``None`` deploys the embedded one.
+    ``auth_root_url`` is the root URL of a Taskcluster auth service that checks signatures; with
+    ``None`` the clients and roles are those of our own secret.
     ``list_lag_seconds`` is how long a cloud's list may lag behind a launch.
     ``timings`` overrides intervals of ``worker_manager.core.timing`` by name, in seconds.
     ``has_event_queue`` keeps a copy of each event in a queue, for whoever wants to read along.
@@ -64,6 +66,7 @@ class StageSettings:
     providers: tuple[ProviderSettings, ...]
     deployment: str = ""
     queue_root_url: str | None = None
+    auth_root_url: str | None = None
     tick_seconds: int = 30
     list_lag_seconds: int = 60
     timings: Mapping[str, float] = field(default_factory=dict)

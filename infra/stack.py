@@ -236,6 +236,8 @@ class WorkerManagerStack(Stack):
             functions["queue_api"] = self._function("queue_api").writes(tables.queue)
         for function in functions.values():
             function.opens("WM_AUTH_SECRET", self.auth_secret)
+            if self._settings.auth_root_url:
+                function.knows(WM_AUTH="remote", WM_AUTH_ROOT_URL=self._settings.auth_root_url)
         api = Api(self, "Api", settings=self._settings, functions=functions)
         CfnOutput(self, "ApiUrl", value=api.rest_api.url)
 

@@ -117,6 +117,17 @@ class Settings:
         return self.required("WM_QUEUE_ROOT_URL").rstrip("/")
 
     @property
+    def auth_root_url(self) -> str | None:
+        """Root URL of the auth service that knows who signs; ``None`` if we know it ourselves."""
+        match self.environment.get("WM_AUTH", "local"):
+            case "local":
+                return None
+            case "remote":
+                return self.required("WM_AUTH_ROOT_URL").rstrip("/")
+            case other:
+                raise MissingSettingError(f"WM_AUTH must be local or remote, not {other!r}")
+
+    @property
     def provider_queues(self) -> dict[str, dict[str, str]]:
         """Provider id → the queues an API function may send to (``provision``, ``advance``)."""
         given = self._json("WM_QUEUES")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from worker_manager.queues import Sender
+    from worker_manager.taskcluster.auth import Authenticator
     from worker_manager.settings import Settings
 
 
@@ -50,9 +51,16 @@ class Api(Base):
         return Clients.from_json(self.secret("WM_AUTH_SECRET"))
 
     @cached_property
-    def authenticator(self) -> LocalAuthenticator:
-        """Who says who signed a request."""
-        return LocalAuthenticator(self.clients.by_id.values(), self.clients.roles, now)
+    def authenticator(self) -> Authenticator:
+        """Who says who signed a request: our own book, or a Taskcluster auth service."""
+        root_url = self.settings.auth_root_url
+        if root_url is None:
+            return LocalAuthenticator(self.clients.by_id.values(), self.clients.roles, now)
+        # Only where it is used: no other function behind the gateway speaks HTTP itself.
+        from worker_manager.taskcluster.auth_service import AuthService  # noqa: PLC0415
+        from worker_manager.taskcluster.remote_auth import RemoteAuthenticator  # noqa: PLC0415
+
+        return RemoteAuthenticator(AuthService(root_url), issuer=self.clients.issuer, now=now)
 
     def provider_senders(self) -> Mapping[str, Mapping[str, Sender]]:
         """The queues of every provider that has a loop."""
