@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from worker_manager.queues import Sender
-    from worker_manager.taskcluster.auth import Authenticator
     from worker_manager.settings import Settings
+    from worker_manager.taskcluster.auth import Authenticator
 
 
 def new_secret() -> str:
