@@ -39,6 +39,7 @@ from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
+from worker_manager.store.provider_status import ProviderStatusStore
 from worker_manager.store.stores import Stores
 from worker_manager.store.tables import TABLES, Tables
 from worker_manager.store.workers import WorkerStore
@@ -207,6 +208,7 @@ def a_world(endpoints: Endpoints) -> Iterator[World]:
                 plans=PlanStore(tables, kept=timing.plan_kept),
                 places=places,
                 health=HealthStore(tables),
+                statuses=ProviderStatusStore(tables),
             ),
             outbox=Outbox(bus=_bus(session), places=places, workers=workers, errors=errors),
             provider=provider,

@@ -33,6 +33,7 @@ from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
+from worker_manager.store.provider_status import ProviderStatusStore
 from worker_manager.store.stores import Stores
 from worker_manager.store.tables import Tables
 from worker_manager.store.workers import WorkerStore
@@ -65,6 +66,7 @@ class Deployment:
             plans=PlanStore(tables, kept=self.timing.plan_kept),
             places=PlaceStore(tables),
             health=HealthStore(tables),
+            statuses=ProviderStatusStore(tables),
         )
         self.errors = PoolErrorStore(tables, kept=self.timing.errors_kept)
         self.outbox = Outbox(

@@ -21,6 +21,7 @@ from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolChange, PoolStore
+from worker_manager.store.provider_status import ProviderStatusStore
 from worker_manager.store.stores import Stores
 from worker_manager.store.workers import WorkerStore
 
@@ -66,6 +67,7 @@ class House:
             plans=PlanStore(tables, kept=timing.plan_kept),
             places=self.places,
             health=HealthStore(tables),
+            statuses=ProviderStatusStore(tables),
         )
         self.keeper = Keeper(
             stores=stores,

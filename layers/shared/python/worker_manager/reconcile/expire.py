@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from worker_manager.core.timing import Timing
     from worker_manager.outbox import Outbox
+    from worker_manager.reconcile.mailing import Post
     from worker_manager.store.places import Membership
     from worker_manager.store.stores import Stores
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 class Keeper:
     """What the scheduled functions that belong to no provider work with.
 
-    ``static`` are the ids of providers without a cloud, ``providers`` all of them.
+    ``static`` are the ids of providers without a cloud, ``providers`` all of them.  ``post`` is
+    for e-mail, where the stage sends any.
     """
 
     stores: Stores
@@ -43,6 +45,7 @@ class Keeper:
     timing: Timing
     providers: Sequence[str]
     static: frozenset[str]
+    post: Post | None = None
 
 
 def expire(keeper: Keeper) -> dict[str, Any]:

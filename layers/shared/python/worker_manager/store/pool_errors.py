@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from worker_manager.core.digests import EMAIL_FAILED
 from worker_manager.core.errors import ConflictError
 from worker_manager.core.model import Json, PoolError
 from worker_manager.core.moments import to_wire
+from worker_manager.store.mail import due_item
 from worker_manager.store.places import outbox_item, outbox_key
 from worker_manager.store.transactions import commit
 
@@ -25,11 +27,12 @@ LONGEST = 10_240
 class PoolErrorStore:
     """Table ``pool_errors``."""
 
-    def __init__(self, tables: Tables, *, kept: timedelta) -> None:
-        """``kept`` is how long errors stay."""
+    def __init__(self, tables: Tables, *, kept: timedelta, mails: bool = False) -> None:
+        """``kept`` is how long errors stay; ``mails`` whether owners are mailed of them."""
         self._tables = tables
         self._model = tables.pool_errors
         self._kept = kept
+        self._mails = mails
 
     def record(self, error: PoolError, event: Json) -> str | None:
         """Store an error and its event in one transaction.
@@ -44,7 +47,10 @@ class PoolErrorStore:
         return outbox_key([event], error.reported)
 
     def writes(self, error: PoolError, event: Json) -> Callable[[TransactWrite], None]:
-        """What adds an error that was not recorded yet, and its event, to a transaction."""
+        """What adds an error that was not recorded yet, and its event, to a transaction.
+
+        Where owners are mailed it also notes that; not for an error that tells of mail.
+        """
         item = self._model(
             error.pool_id,
             sort_key(error),
@@ -60,6 +66,8 @@ class PoolErrorStore:
         def fill(transaction: TransactWrite) -> None:
             transaction.save(item, condition=self._model.sk.does_not_exist())
             transaction.save(outbox_item(self._tables.providers, [event], error.reported))
+            if self._mails and error.kind != EMAIL_FAILED:
+                transaction.save(due_item(self._tables.providers, error))
 
         return fill
 

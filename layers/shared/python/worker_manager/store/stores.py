@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from worker_manager.store.places import PlaceStore
     from worker_manager.store.plans import PlanStore
     from worker_manager.store.pools import PoolStore
+    from worker_manager.store.provider_status import ProviderStatusStore
     from worker_manager.store.workers import WorkerStore
 
 
@@ -22,3 +23,4 @@ class Stores:
     plans: PlanStore
     places: PlaceStore
     health: HealthStore
+    statuses: ProviderStatusStore

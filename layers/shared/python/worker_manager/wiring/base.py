@@ -27,6 +27,7 @@ from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
+from worker_manager.store.provider_status import ProviderStatusStore
 from worker_manager.store.stores import Stores
 from worker_manager.store.tables import Tables
 from worker_manager.store.workers import WorkerStore
@@ -116,12 +117,17 @@ class Base:
             plans=PlanStore(self.tables, kept=self.timing.plan_kept),
             places=PlaceStore(self.tables),
             health=HealthStore(self.tables),
+            statuses=ProviderStatusStore(self.tables),
         )
 
     @cached_property
     def errors(self) -> PoolErrorStore:
         """Errors of pools."""
-        return PoolErrorStore(self.tables, kept=self.timing.errors_kept)
+        return PoolErrorStore(
+            self.tables,
+            kept=self.timing.errors_kept,
+            mails=self.settings.mail_from is not None,
+        )
 
     @cached_property
     def outbox(self) -> Outbox:

@@ -1,0 +1,191 @@
+"""What the owner of a pool is told of its errors by e-mail, and when.
+
+Equal errors (kind, title, launch config) are one group.  The first of a group is told at once;
+those that follow are only counted, and told in one mail when a quiet period is over, which grows
+while they keep coming.  A group of which nothing came for a day is forgotten: its next error is
+news again.  Many groups that are due together are one mail, and a pool has few mails a day.
+
+Where to read next: ``letters`` (what such a mail says), ``reconcile.mailing`` (who sends it).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from worker_manager.core.model import PoolError
+
+EMAIL_FAILED = "email-failed"
+"""Kind of the error that tells of mail which could not be sent; it is never mailed itself."""
+
+QUIET = timedelta(hours=1)
+"""How long equal errors are only counted after the first mail; doubled with each further one."""
+LONGEST_QUIET = timedelta(hours=24)
+FORGOTTEN = timedelta(hours=24)
+"""An error of which no equal one came for so long is news again."""
+
+DAY = timedelta(hours=24)
+AT_ONCE = 6
+"""So many mails a pool and day are sent as soon as they are due; more wait for ``SPACING``."""
+SPACING = timedelta(hours=4)
+
+LEASE = timedelta(minutes=2)
+"""How long a sender has the digest for itself; longer than its function may run."""
+FIRST_PAUSE = timedelta(minutes=1)
+"""Before a refused mail is tried again; doubled with each further refusal."""
+LONGEST_PAUSE = timedelta(hours=4)
+
+MOST_GROUPS = 40
+"""Groups of one pool that are told apart; errors beyond them are one group."""
+EXCERPT = 500
+"""Characters of an error's description that go into a mail."""
+FURTHER = ("further-errors", "Further errors", None)
+"""What is said of errors in no group of their own, in place of kind, title and launch config."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Equal errors of one pool.
+
+    ``waiting`` of them are not yet told; ``first`` is the first of those, ``last`` the newest of
+    all.  ``mails`` told of the group so far, the last one at ``told``.  ``description`` and
+    ``error_id`` are those of the newest error that is not yet told.
+    """
+
+    kind: str
+    title: str
+    launch_config_id: str | None
+    first: datetime
+    last: datetime
+    waiting: int = 0
+    mails: int = 0
+    told: datetime | None = None
+    description: str = ""
+    error_id: str = ""
+
+    @property
+    def name(self) -> tuple[str, str, str | None]:
+        """What its errors have in common."""
+        return self.kind, self.title, self.launch_config_id
+
+    @property
+    def quiet(self) -> timedelta:
+        """How long after the last mail the next one may tell of it."""
+        return min(QUIET * 2 ** min(max(self.mails - 1, 0), 10), LONGEST_QUIET)
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether there is something to tell, and its quiet period is over."""
+        return self.waiting > 0 and (self.told is None or now >= self.told + self.quiet)
+
+    def is_forgotten(self, now: datetime) -> bool:
+        """Whether nothing is left to tell and nothing came for long."""
+        return self.waiting == 0 and now - self.last >= FORGOTTEN
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What the owner of one pool was told, and what is still to be told.
+
+    ``mailed`` are the times of the last day's mails, oldest first.  Mail is refused since
+    ``failing_since``, ``failures`` times in a row, and not tried again before ``not_before``.
+    Whoever is sending has it until ``leased_until``.
+    """
+
+    pool_id: str
+    groups: tuple[ErrorGroup, ...] = ()
+    mailed: tuple[datetime, ...] = ()
+    failures: int = 0
+    failing_since: datetime | None = None
+    not_before: datetime | None = None
+    leased_until: datetime | None = None
+    version: int = 0
+
+    def is_leased(self, now: datetime) -> bool:
+        """Whether somebody is sending it."""
+        return self.leased_until is not None and now < self.leased_until
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether it may be thrown away: nothing in it decides anything any more."""
+        return not self.groups and not _of_last_day(self.mailed, now)
+
+
+def collected(digest: Digest, errors: Iterable[PoolError], now: datetime) -> Digest:
+    """The digest with these errors counted, each of them once, and old groups forgotten."""
+    groups = {group.name: group for group in digest.groups if not group.is_forgotten(now)}
+    for error in errors:
+        name = (error.kind, error.title, error.launch_config_id)
+        if name not in groups and len(groups) >= MOST_GROUPS:
+            name = FURTHER
+        groups[name] = _joined(groups.get(name), name, error)
+    mailed = _of_last_day(digest.mailed, now)
+    return replace(digest, groups=tuple(groups.values()), mailed=mailed)
+
+
+def to_tell(digest: Digest, now: datetime) -> tuple[ErrorGroup, ...]:
+    """The groups that the owner is to be told of now, in one mail; often none."""
+    if digest.is_leased(now) or (digest.not_before is not None and now < digest.not_before):
+        return ()
+    recent = _of_last_day(digest.mailed, now)
+    if len(recent) >= AT_ONCE and now - recent[-1] < SPACING:
+        return ()
+    return tuple(group for group in digest.groups if group.is_due(now))
+
+
+def claimed(digest: Digest, now: datetime) -> Digest:
+    """The digest while its mail is being sent."""
+    return replace(digest, leased_until=now + LEASE)
+
+
+def told(digest: Digest, groups: Collection[ErrorGroup], now: datetime) -> Digest:
+    """The digest after a mail told of these groups."""
+    names = {group.name for group in groups}
+    return replace(
+        digest,
+        groups=tuple(_after_mail(g, now) if g.name in names else g for g in digest.groups),
+        mailed=(*_of_last_day(digest.mailed, now), now),
+        failures=0,
+        failing_since=None,
+        not_before=None,
+        leased_until=None,
+    )
+
+
+def refused(digest: Digest, now: datetime) -> Digest:
+    """The digest after its mail was refused: nothing is told, and a growing pause begins."""
+    pause = min(FIRST_PAUSE * 2 ** min(digest.failures, 10), LONGEST_PAUSE)
+    return replace(
+        digest,
+        failures=digest.failures + 1,
+        failing_since=digest.failing_since or now,
+        not_before=now + pause,
+        leased_until=None,
+    )
+
+
+def _joined(
+    group: ErrorGroup | None, name: tuple[str, str, str | None], error: PoolError
+) -> ErrorGroup:
+    """The group with one more error; a new one if there was none, or it was long ago."""
+    if group is None or (group.waiting == 0 and error.reported - group.last >= FORGOTTEN):
+        group = ErrorGroup(*name, first=error.reported, last=error.reported)
+    is_newest = group.waiting == 0 or error.reported >= group.last
+    return replace(
+        group,
+        first=min(group.first, error.reported) if group.waiting else error.reported,
+        last=max(group.last, error.reported),
+        waiting=group.waiting + 1,
+        description=error.description[:EXCERPT] if is_newest else group.description,
+        error_id=error.error_id if is_newest else group.error_id,
+    )
+
+
+def _after_mail(group: ErrorGroup, now: datetime) -> ErrorGroup:
+    return replace(group, waiting=0, mails=group.mails + 1, told=now, description="", error_id="")
+
+
+def _of_last_day(moments: tuple[datetime, ...], now: datetime) -> tuple[datetime, ...]:
+    return tuple(moment for moment in moments if now - moment < DAY)

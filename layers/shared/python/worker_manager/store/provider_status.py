@@ -1,0 +1,141 @@
+"""Which providers fail at what, and since when; what does not fail has no item.
+
+Launching and listing may need different permissions, so each activity fails and recovers by
+itself.  An item is written when something begins to fail or fails otherwise, and at most once a
+minute while it goes on; a container that knows of no change asks the table at most as often.
+
+Where to read next: ``reconcile.provider_status``, which writes; ``api.providers``, which shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from pynamodb.exceptions import DeleteError
+
+from worker_manager.store.transactions import is_condition_failure
+
+if TYPE_CHECKING:
+    from worker_manager.store.tables import ProviderItem, Tables
+
+STATUS = "#status#"
+REFRESH = timedelta(minutes=1)
+"""How often what does not change is written, or looked for, at most."""
+LONGEST_REASON = 300
+
+
+class Activity(StrEnum):
+    """What a provider may fail at."""
+
+    SETUP = "setup"
+    """starting: its code, its settings, its secret"""
+    LIST = "list"
+    LAUNCH = "launch"
+    TERMINATE = "terminate"
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A provider fails at ``activity`` since ``since``; ``seen`` is when it last did.
+
+    ``kind`` is the error's, ``reason`` is for everybody to see.
+    """
+
+    activity: str
+    since: datetime
+    seen: datetime
+    kind: str
+    reason: str
+
+
+class ProviderStatusStore:
+    """Items ``#status#<activity>`` in the partitions of table ``providers``."""
+
+    def __init__(self, tables: Tables) -> None:
+        """Over bound tables."""
+        self._model = tables.providers
+        self._known: dict[tuple[str, str], tuple[str | None, datetime]] = {}
+        self._lock = Lock()
+
+    def failing(self, provider_id: str) -> list[Failing]:
+        """What the provider fails at, what failed first in front; usually nothing."""
+        found = self._model.query(
+            provider_id, self._model.worker_pool_id.startswith(STATUS), consistent_read=True
+        )
+        return sorted((_to_failing(item) for item in found), key=lambda one: one.since)
+
+    def failed(
+        self, provider_id: str, activity: Activity, *, kind: str, reason: str, now: datetime
+    ) -> bool:
+        """It failed at ``activity``; whether that was written, so that it is logged as often."""
+        reason = reason[:LONGEST_REASON]
+        if not self._is_news(provider_id, activity, reason, now):
+            return False
+        model = self._model
+        model(provider_id, STATUS + activity).update(
+            [
+                model.since.set(model.since | now),
+                model.seen.set(now),
+                model.kind.set(kind),
+                model.reason.set(reason),
+            ],
+            add_version_condition=False,
+        )
+        return True
+
+    def recovered(self, provider_id: str, activity: Activity, *, now: datetime) -> bool:
+        """It did not fail at ``activity``; whether it had until now.
+
+        A failure that was seen while we looked stays.
+        """
+        if not self._is_news(provider_id, activity, None, now):
+            return False
+        model = self._model
+        item = model(provider_id, STATUS + activity)
+        try:
+            item.refresh(consistent_read=True)
+        except model.DoesNotExist:
+            return False
+        try:
+            item.delete(condition=model.seen == item.seen, add_version_condition=False)
+        except DeleteError as error:
+            if not is_condition_failure(error):
+                raise
+            return False
+        return True
+
+    def is_failing_here(self, provider_id: str) -> bool:
+        """Whether the last that this container saw of any activity was a failure."""
+        with self._lock:
+            return any(
+                reason is not None
+                for (name, _), (reason, _) in self._known.items()
+                if name == provider_id
+            )
+
+    def _is_news(
+        self, provider_id: str, activity: Activity, reason: str | None, now: datetime
+    ) -> bool:
+        """Remember what this container saw; whether it is other or older than what it knew."""
+        with self._lock:
+            known = self._known.get((provider_id, activity))
+            if known is not None and known[0] == reason and now - known[1] < REFRESH:
+                return False
+            self._known[provider_id, activity] = (reason, now)
+            return True
+
+
+def _to_failing(item: ProviderItem) -> Failing:
+    assert item.since is not None
+    assert item.seen is not None
+    return Failing(
+        activity=item.worker_pool_id.removeprefix(STATUS),
+        since=item.since,
+        seen=item.seen,
+        kind=item.kind or "",
+        reason=item.reason or "",
+    )
