@@ -9,7 +9,7 @@ from moto import mock_aws
 
 from worker_manager.blobs import S3Blobs
 from worker_manager.core.errors import NotStoredError
-from worker_manager.secrets import AccessKey, access_key, read_secret
+from worker_manager.secrets import AccessKey, Login, access_key, login, read_secret
 
 
 @mock_aws
@@ -39,6 +39,18 @@ def test_any_other_text_is_no_access_key(text: str) -> None:
 def test_half_an_access_key_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="secretAccessKey"):
         access_key('{"accessKeyId": "AKIDEXAMPLE"}')
+
+
+def test_a_login_is_read_and_its_password_never_printed() -> None:
+    known = login('{"username": "wm", "password": "top secret"}')
+    assert known == Login("wm", "top secret")
+    assert "top secret" not in repr(known)
+
+
+@pytest.mark.parametrize("text", ["", "generated-by-aws", "[]", '{"username": "wm"}'])
+def test_any_other_text_is_no_login(text: str) -> None:
+    with pytest.raises(ValueError, match="username and password"):
+        login(text)
 
 
 @mock_aws

@@ -36,3 +36,22 @@ def access_key(text: str) -> AccessKey | None:
     if not given.get("secretAccessKey"):
         raise ValueError("the secret has an accessKeyId but no secretAccessKey")
     return AccessKey(given["accessKeyId"], given["secretAccessKey"])
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who we are to a message broker."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+def login(text: str) -> Login:
+    """The ``{"username", "password"}`` in a broker's secret; ``ValueError`` for anything else."""
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict) or not given.get("username") or not given.get("password"):
+        raise ValueError("the broker's secret must be JSON with username and password")
+    return Login(str(given["username"]), str(given["password"]))
