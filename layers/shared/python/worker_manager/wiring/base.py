@@ -17,7 +17,7 @@ import botocore.session
 
 from worker_manager.bus import EventBridgeBus
 from worker_manager.core.moments import whole_milliseconds
-from worker_manager.metrics import meter
+from worker_manager.metrics import NO_PROVIDER, meter
 from worker_manager.outbox import Outbox
 from worker_manager.queues import SqsSender
 from worker_manager.secrets import read_secret
@@ -96,7 +96,11 @@ class Base:
         self.session = botocore.session.Session()
         self.boto = boto3.Session(botocore_session=self.session, region_name=settings.region)
         self.timing = settings.timing
-        meter.configure(namespace=settings.metrics_namespace, by_pool=settings.metrics_by_pool)
+        meter.configure(
+            namespace=settings.metrics_namespace,
+            by_pool=settings.metrics_by_pool,
+            owner=settings.environment.get("WM_PROVIDER", NO_PROVIDER),
+        )
 
     def client(self, service: str) -> Any:
         """A boto3 client over the shared session."""
