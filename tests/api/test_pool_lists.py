@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.api.world import BASE, a_definition
-from worker_manager.api import paging, worker_pools
+from worker_manager.api import paging, pool_pages
 
 if TYPE_CHECKING:
     from tests.api.world import Api
@@ -60,10 +60,10 @@ def test_a_page_is_cut_before_it_is_too_large(api: Api, monkeypatch: pytest.Monk
 
 
 def test_a_page_ends_when_time_is_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pools, "PATIENCE", timedelta(0))
+    monkeypatch.setattr(pool_pages, "PATIENCE", timedelta(0))
     create(api, *(f"p{number}" for number in range(9)))
     page = api.ok("GET", "worker-pools")
-    assert len(page["workerPools"]) == worker_pools.PARALLEL
+    assert len(page["workerPools"]) == pool_pages.PARALLEL
     assert "continuationToken" in page
 
 

@@ -15,6 +15,7 @@ from worker_manager.api import (
     renewal,
     secrets,
     static_workers,
+    stats,
     worker_pools,
     workers,
 )
@@ -23,6 +24,7 @@ POOLS = (
     *ping.ROUTES,
     *providers.ROUTES,
     *launch_configs.ROUTES,
+    *stats.ROUTES,
     *worker_pools.ROUTES,
     *secrets.ROUTES,
 )

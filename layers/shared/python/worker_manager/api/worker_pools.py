@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.api import definitions, paging
+from worker_manager.api import definitions
 from worker_manager.api.configs import to_parts, validate_config
 from worker_manager.api.conversions import pool_full
+from worker_manager.api.pool_pages import page_of_pools
 from worker_manager.api.providers import provider_of_pool
 from worker_manager.api.refusals import input_error, not_found
 from worker_manager.api.routing import PAGING, Call, Route
@@ -20,25 +18,17 @@ from worker_manager.api.schemas import (
     WorkerPoolList,
 )
 from worker_manager.core.definition import assemble
-from worker_manager.core.ids import is_pool_id
 from worker_manager.core.model import NULL_PROVIDER
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.core.scopes import AllOf
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from worker_manager.api.deps import ApiDeps
     from worker_manager.core.definition import Parts
     from worker_manager.core.model import Pool
-
-PARALLEL = 8
-"""Pools read side by side for a list."""
-
-PATIENCE = timedelta(seconds=15)
-"""After which a page of pools ends, though it could be longer: the gateway waits for 29 s."""
 
 _MANAGE = "worker-manager:manage-worker-pool:<workerPoolId>"
 _DEFINE = AllOf((_MANAGE, "worker-manager:provider:<providerId>"))
@@ -94,17 +84,8 @@ def get(call: Call, deps: ApiDeps) -> WorkerPoolFull:
 
 def list_all(call: Call, deps: ApiDeps) -> WorkerPoolList:
     """A page of pools by id, without counts."""
-    size = paging.page_size(call.query)
-    after = paging.position(call.query, is_pool_id)
-    ids = list(deps.pools.ids(after=after, limit=size + 1))
-    wanted = ids[:size]
-    page = list(paging.cut(_read_in_time(deps, wanted), _size))
-    last = page[-1][0] if page else None
-    is_last = not page or (len(page) == len(wanted) and len(ids) <= size)
-    return WorkerPoolList(
-        worker_pools=[pool for _, pool in page if pool is not None],
-        **paging.with_token(None if is_last else last),
-    )
+    pools, token = page_of_pools(call, deps, _listed)
+    return WorkerPoolList(worker_pools=pools, **token)
 
 
 def existing_pool(deps: ApiDeps, pool_id: str) -> Pool:
@@ -138,25 +119,9 @@ def _config(deps: ApiDeps, pool: Pool) -> dict[str, Any]:
     return assemble(pool.config, pool.heads, {name: bodies[name].body for name in names})
 
 
-def _read_in_time(deps: ApiDeps, ids: Sequence[str]) -> Iterator[tuple[str, WorkerPoolFull | None]]:
-    """Each id with its pool (``None`` if it was removed meanwhile), as far as time allows."""
-    ends = deps.clock() + PATIENCE
-    waiting = iter(ids)
-    with ThreadPoolExecutor(PARALLEL) as threads:
-        while some := list(islice(waiting, PARALLEL)):
-            yield from zip(some, threads.map(lambda name: _listed(deps, name), some), strict=True)
-            if deps.clock() >= ends:
-                return
-
-
 def _listed(deps: ApiDeps, pool_id: str) -> WorkerPoolFull | None:
     pool = deps.pools.get(pool_id)
     return None if pool is None else pool_full(pool, _config(deps, pool))
-
-
-def _size(found: tuple[str, WorkerPoolFull | None]) -> int:
-    _, pool = found
-    return 0 if pool is None else paging.size_of(pool)
 
 
 def _audit(call: Call, action: str) -> None:

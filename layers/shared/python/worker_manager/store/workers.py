@@ -170,11 +170,17 @@ class WorkerStore:
 
     def states(self, pool_id: str, now: datetime) -> Iterator[tuple[State, int]]:
         """State and capacity of every worker of a pool, those long stopped left out."""
+        return ((state, capacity) for _, state, capacity in self.standings(pool_id, now))
+
+    def standings(self, pool_id: str, now: datetime) -> Iterator[tuple[str | None, State, int]]:
+        """Launch config, state and capacity of every worker, those long stopped left out."""
         for item in self._model.query(
-            pool_id, consistent_read=True, attributes_to_get=["state", "capacity", "ttl"]
+            pool_id,
+            consistent_read=True,
+            attributes_to_get=["launch_config_id", "state", "capacity", "ttl"],
         ):
             if item.ttl is None or item.ttl > now.timestamp():
-                yield State(item.state), int(item.capacity)
+                yield item.launch_config_id, State(item.state), int(item.capacity)
 
     def _update(self, before: Worker, actions: Sequence[Action]) -> bool:
         """Do ``actions`` on the row if it is as it was in ``before``; whether it was."""
