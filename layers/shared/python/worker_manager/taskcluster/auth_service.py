@@ -47,10 +47,6 @@ class AuthService:
         self._url = f"{root_url.rstrip('/')}/api/auth/v1/authenticate-hawk"
         self._session = requests.Session()
 
-    def close(self) -> None:
-        """Drop the connections that are kept."""
-        self._session.close()
-
     def ask(
         self, request: SignedRequest, resource: str, *, patience: timedelta
     ) -> Granted | Refused:
