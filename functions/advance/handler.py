@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from worker_manager.core.messages import Resume, Terminate
 
 
+@loops.when_ready
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take records of ``advance``; what fails comes again, and at last to its dead letters."""
     deps = loops.loop()

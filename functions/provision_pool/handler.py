@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.core.errors import ProviderNotReadyError
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.provision import provision
@@ -20,6 +21,7 @@ RESERVE = timedelta(seconds=3)
 """Kept back for writing down what came of the last calls."""
 
 
+@loops.when_ready
 def handle(event: dict[str, Any], context: LambdaContext) -> None:
     """Take records of ``provision.fifo``.
 
@@ -35,7 +37,7 @@ def handle(event: dict[str, Any], context: LambdaContext) -> None:
         try:
             message = ProvisionPool.from_json(json.loads(record["body"]))
             provision(message, loops.loop(), Deadline(remaining))
-        except MissingSettingError:
+        except (MissingSettingError, ProviderNotReadyError):
             raise
         except Exception:
             logger.exception("a pool failed, its next tick repairs", body=record["body"])

@@ -1,13 +1,15 @@
-"""Once a minute: publish the events that their writers did not get to."""
+"""Once a minute: publish the events that their writers did not get to, and send mail."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from worker_manager.reconcile.mailing import send_mail
 from worker_manager.reconcile.publish import publish
 from worker_manager.wiring import loops
 
 
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take the schedule's event."""
-    return publish(loops.keeper())
+    keeper = loops.keeper()
+    return {**publish(keeper), "mail": send_mail(keeper)}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from worker_manager.core.errors import ProviderNotReadyError
 from worker_manager.reconcile.scan import read, scan
 from worker_manager.settings import MissingSettingError
 from worker_manager.telemetry import logger
 from worker_manager.wiring import loops
 
 
+@loops.when_ready
 def handle(event: dict[str, Any], _context: object) -> None:
     """Take records of ``scan.fifo``.
 
@@ -24,7 +26,7 @@ def handle(event: dict[str, Any], _context: object) -> None:
             message = read(json.loads(record["body"]), deps)
             if message is not None:
                 scan(message, deps)
-        except MissingSettingError:
+        except (MissingSettingError, ProviderNotReadyError):
             raise
         except Exception:
             logger.exception("a scan failed, the next list repairs", body=record["body"][:500])

@@ -9,6 +9,7 @@ from worker_manager.reconcile.ticks import ticks_in
 from worker_manager.wiring import loops
 
 
+@loops.when_ready
 def handle(event: dict[str, Any], _context: object) -> None:
     """Take a schedule's event, or the records of the queue ``ticks``."""
     deps = loops.loop()

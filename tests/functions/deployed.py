@@ -41,7 +41,7 @@ BOOK = {
     "issuer": {"clientId": "test/issuer", "accessToken": TOKEN},
 }
 BUILDERS = (
-    loops.loop,
+    loops.provider_loop,
     loops.keeper,
     api.pools_api,
     api.workers_api,

@@ -13,6 +13,10 @@ def read_secret(client: Any, secret_id: str) -> str:
     return text
 
 
+class MalformedSecretError(ValueError):
+    """A secret is not what it must be; the message says what is missing, and quotes nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class AccessKey:
     """An AWS access key."""
@@ -25,7 +29,7 @@ def access_key(text: str) -> AccessKey | None:
     """The AWS access key in a provider's secret.
 
     ``{"accessKeyId", "secretAccessKey"}`` as in the reference's provider configuration; ``None``
-    for anything else: then the function's own role is used.  ``ValueError`` for half a key.
+    for anything else: then the function's own role is used.  ``MalformedSecretError`` for half a key.
     """
     try:
         given = json.loads(text)
@@ -34,7 +38,7 @@ def access_key(text: str) -> AccessKey | None:
     if not isinstance(given, dict) or "accessKeyId" not in given:
         return None
     if not given.get("secretAccessKey"):
-        raise ValueError("the secret has an accessKeyId but no secretAccessKey")
+        raise MalformedSecretError("the secret has an accessKeyId but no secretAccessKey")
     return AccessKey(given["accessKeyId"], given["secretAccessKey"])
 
 

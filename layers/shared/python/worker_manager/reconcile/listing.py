@@ -13,15 +13,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.errors import CloudError, NotStoredError, ThrottledError
+from worker_manager.core.errors import (
+    CloudError,
+    NotAuthorizedError,
+    NotStoredError,
+    ThrottledError,
+)
 from worker_manager.core.messages import ScanPool
 from worker_manager.core.model import Location, MachineStatus, Sighting
 from worker_manager.core.sightings import CONSISTENT_LISTS, too_many_strays
 from worker_manager.queues import Message
 from worker_manager.reconcile.moves import leave_pools
+from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.reconcile.ticks import Tick, is_stale, shuffled
 from worker_manager.store.places import Membership, Place
+from worker_manager.store.provider_status import Activity
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -53,6 +60,15 @@ class Listing:
         return too_many_strays(self.place.strays, self.machines)
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came of one location: the list if it is believed, messages sent, the cloud's error."""
+
+    listing: Listing | None = None
+    messages: int = 0
+    error: CloudError | None = None
+
+
 def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
     """List every location of the provider, and send each pool what was seen of it."""
     if is_stale(tick.due, deps.clock(), tick.interval):
@@ -67,7 +83,8 @@ def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
         due,
         parallel=deps.parallel,
     )
-    believed = [listing for listing, _ in told if listing]
+    _note_access(told, deps)
+    believed = [one.listing for one in told if one.listing]
     clear = {listing.place.location for listing in believed}
     unclear = {p.location for p in places if p.complete is not None and p.location not in clear}
     leave_pools(members, [s for listing in believed for s in listing.sightings], unclear, deps)
@@ -76,7 +93,7 @@ def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
         "locations": len(places),
         "believed": len(believed),
         "machines": sum(len(listing.sightings) for listing in believed),
-        "messages": sum(messages for _, messages in told),
+        "messages": sum(one.messages for one in told),
     }
     logger.info("scan tick", **report)
     return {**report, "stale": False}
@@ -89,15 +106,26 @@ def _may_list(place: Place, now: datetime) -> bool:
 
 def _list_and_tell(
     place: Place, members: Sequence[Membership], tick: Tick, deps: Deps
-) -> tuple[Listing | None, int]:
-    """One location, so that none waits for a slower one: its believed list, and messages sent."""
+) -> Told:
+    """One location, so that none waits for a slower one."""
     listing = _list(place, deps)
-    if listing is None or not _believe(listing, deps):
-        return None, 0
-    return listing, _send(listing, members, tick, deps)
+    if isinstance(listing, CloudError):
+        return Told(error=listing)
+    if not _believe(listing, deps):
+        return Told()
+    return Told(listing, _send(listing, members, tick, deps))
 
 
-def _list(place: Place, deps: Deps) -> Listing | None:
+def _note_access(told: Sequence[Told], deps: Deps) -> None:
+    """A provider that may list nowhere fails as a whole; one that may somewhere does not."""
+    refusals = [one.error for one in told if isinstance(one.error, NotAuthorizedError)]
+    if any(one.error is None for one in told):
+        provider_recovered(deps, Activity.LIST)
+    elif refusals:
+        provider_failed(deps, Activity.LIST, refusals[0])
+
+
+def _list(place: Place, deps: Deps) -> Listing | CloudError:
     began = deps.clock()
     try:
         sightings = list(deps.provider.instances(place.location))
@@ -111,7 +139,7 @@ def _list(place: Place, deps: Deps) -> Listing | None:
             not_before=deps.clock() + wait if wait else None,
         )
         logger.warning("a list failed", location=place.location, kind=error.kind, code=error.code)
-        return None
+        return error
     return Listing(place, began, deps.clock(), sightings)
 
 

@@ -26,6 +26,8 @@ STATUS = "#status#"
 REFRESH = timedelta(minutes=1)
 """How often what does not change is written, or looked for, at most."""
 LONGEST_REASON = 300
+UNSEEN = timedelta(minutes=10)
+"""What is tried at every tick fails no more if nobody has seen it fail for so long."""
 
 
 class Activity(StrEnum):
@@ -36,6 +38,9 @@ class Activity(StrEnum):
     LIST = "list"
     LAUNCH = "launch"
     TERMINATE = "terminate"
+
+
+AT_EVERY_TICK = frozenset({Activity.SETUP, Activity.LIST})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,10 @@ class Failing:
     kind: str
     reason: str
 
+    def is_current(self, now: datetime) -> bool:
+        """Whether it is still so, as far as anybody can know."""
+        return self.activity not in AT_EVERY_TICK or now - self.seen < UNSEEN
+
 
 class ProviderStatusStore:
     """Items ``#status#<activity>`` in the partitions of table ``providers``."""
@@ -61,12 +70,14 @@ class ProviderStatusStore:
         self._known: dict[tuple[str, str], tuple[str | None, datetime]] = {}
         self._lock = Lock()
 
-    def failing(self, provider_id: str) -> list[Failing]:
+    def failing(self, provider_id: str, now: datetime) -> list[Failing]:
         """What the provider fails at, what failed first in front; usually nothing."""
         found = self._model.query(
             provider_id, self._model.worker_pool_id.startswith(STATUS), consistent_read=True
         )
-        return sorted((_to_failing(item) for item in found), key=lambda one: one.since)
+        failing = [_to_failing(item) for item in found]
+        current = [one for one in failing if one.is_current(now)]
+        return sorted(current, key=lambda one: one.since)
 
     def failed(
         self, provider_id: str, activity: Activity, *, kind: str, reason: str, now: datetime

@@ -1,32 +1,79 @@
 """Building what the loops and the scheduled functions work with, once per container.
 
+A provider that cannot start is said to fail, and its functions leave their messages to the next
+tick; each call tries to build it again.  So it is once a minute where its credentials are refused:
+they may have been changed since they were read.
 Where to read next: ``base`` (what every function shares), ``reconcile.deps``.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache, wraps
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import boto3
+from botocore.exceptions import ClientError
 
 from worker_manager import settings as settings_module
 from worker_manager.blobs import S3Blobs
+from worker_manager.core.errors import ProviderNotReadyError
+from worker_manager.mail import ONE_ATTEMPT, SesMailer
 from worker_manager.providers.registry import CLOUDS, load_cloud
 from worker_manager.reconcile.deps import Deps
 from worker_manager.reconcile.expire import Keeper
-from worker_manager.secrets import access_key
+from worker_manager.reconcile.mailing import Post
+from worker_manager.reconcile.provider_status import SETUP_FAILED, note_failure, note_success
+from worker_manager.secrets import MalformedSecretError, access_key
+from worker_manager.settings import MissingSettingError
+from worker_manager.store.mail import MailStore
+from worker_manager.store.provider_status import Activity
+from worker_manager.telemetry import logger
 from worker_manager.wiring.base import Base, not_given, now
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from worker_manager.providers.protocol import CloudProvider
+    from worker_manager.settings import ProviderSettings, Settings
+
+REBUILT = timedelta(minutes=1)
+"""How often a provider is built anew at most, while it fails at what it is asked."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Loop(Base):
     """What a function of one provider's loop works with."""
 
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._made: Deps | None = None
+        self._built: datetime | None = None
+
+    def current(self) -> Deps:
+        """Everything that this function was given, with a provider that is worth a try.
+
+        Raises ``ProviderNotReadyError`` while it cannot be built.
+        """
+        if self._made is None:
+            self._made = self.deps()
+        elif self._fails(self._made.provider_id):
+            self._made = replace(self._made, provider=self._cloud())
+        return self._made
+
+    def _fails(self, provider_id: str) -> bool:
+        """Whether this container saw its provider fail, some time after it was built."""
+        if self._built is None or now() - self._built < REBUILT:
+            return False
+        return self.stores.statuses.is_failing_here(provider_id)
+
     def deps(self) -> Deps:
-        """Everything that this function was given."""
+        """Everything that this function was given, made anew."""
         provider = self.settings.provider
         return Deps(
             provider_id=provider.provider_id,
@@ -57,7 +104,19 @@ class Loop(Base):
         if not self.has("WM_CLOUD_SECRET"):
             missing: CloudProvider = not_given("WM_CLOUD_SECRET")
             return missing
-        provider = self.settings.provider
+        provider, deployment = self.settings.provider, self.settings.deployment
+        try:
+            cloud = self._start(provider, deployment)
+        except MissingSettingError:
+            raise
+        except Exception as error:
+            self._note_failure(provider, error)
+            raise ProviderNotReadyError(reason_of(error)) from None
+        note_success(self.stores.statuses, provider.provider_id, Activity.SETUP, now=now())
+        self._built = now()
+        return cloud
+
+    def _start(self, provider: ProviderSettings, deployment: str) -> CloudProvider:
         key = access_key(self.secret("WM_CLOUD_SECRET"))
         session = self.boto
         if key is not None:
@@ -67,17 +126,63 @@ class Loop(Base):
                 region_name=self.settings.region,
             )
         cloud: CloudProvider = load_cloud(provider.provider_type)(
-            provider_id=provider.provider_id,
-            deployment=self.settings.deployment,
-            session=session,
+            provider_id=provider.provider_id, deployment=deployment, session=session
         )
         return cloud
 
+    def _note_failure(self, provider: ProviderSettings, error: Exception) -> None:
+        """Say that it cannot start; where in the code, but not in whose words."""
+        frames = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(error.__traceback__)]
+        logger.warning("a provider was not built", provider=provider.provider_id, frames=frames)
+        note_failure(
+            self.stores.statuses,
+            provider.provider_id,
+            Activity.SETUP,
+            kind=SETUP_FAILED,
+            reason=reason_of(error),
+            now=now(),
+        )
+
+
+def reason_of(error: Exception) -> str:
+    """Why a provider cannot start, for everybody to see.
+
+    Only messages that are known to quote no secret are shown; of others, what kind they are.
+    """
+    if isinstance(error, MalformedSecretError):
+        return str(error)
+    if isinstance(error, ClientError):
+        code = error.response.get("Error", {}).get("Code")
+        return f"AWS refused {error.operation_name}: {code}"
+    return f"{type(error).__name__} when it was built; our log says where"
+
 
 @cache
+def provider_loop() -> Loop:
+    """The container's loop, whether or not its provider could be built."""
+    return Loop(settings_module.load())
+
+
 def loop() -> Deps:
-    """For every function of a provider's loop."""
-    return Loop(settings_module.load()).deps()
+    """For every function of a provider's loop; see ``Loop.current``."""
+    return provider_loop().current()
+
+
+def when_ready(handle: Callable[_P, _R]) -> Callable[_P, _R | None]:
+    """A handler that leaves its event be while its provider cannot start.
+
+    Its messages count as done: the next tick says the same, and the next scan deletes again.
+    """
+
+    @wraps(handle)
+    def handle_when_ready(*args: _P.args, **kwargs: _P.kwargs) -> _R | None:
+        try:
+            return handle(*args, **kwargs)
+        except ProviderNotReadyError as error:
+            logger.info("left to the next tick, for the provider cannot start", reason=str(error))
+            return None
+
+    return handle_when_ready
 
 
 @cache
@@ -94,4 +199,18 @@ def keeper() -> Keeper:
         static=frozenset(
             name for name, given in providers.items() if given.provider_type not in CLOUDS
         ),
+        post=_post(base),
+    )
+
+
+def _post(base: Base) -> Post | None:
+    """What mail is sent with; ``None`` if the stage sends none."""
+    sender = base.settings.mail_from
+    if sender is None:
+        return None
+    make: Any = base.boto.client
+    return Post(
+        mailer=SesMailer(make("sesv2", config=ONE_ATTEMPT), sender),
+        store=MailStore(base.tables),
+        root_url=base.settings.root_url,
     )
