@@ -75,7 +75,7 @@ class ErrorGroup:
     @property
     def quiet(self) -> timedelta:
         """How long after the last mail the next one may tell of it."""
-        return min(QUIET * 2 ** min(max(self.mails - 1, 0), 10), LONGEST_QUIET)
+        return min(_doubled(QUIET, max(self.mails - 1, 0)), LONGEST_QUIET)
 
     def is_due(self, now: datetime) -> bool:
         """Whether there is something to tell, and its quiet period is over."""
@@ -156,7 +156,7 @@ def told(digest: Digest, groups: Collection[ErrorGroup], now: datetime) -> Diges
 
 def refused(digest: Digest, now: datetime) -> Digest:
     """The digest after its mail was refused: nothing is told, and a growing pause begins."""
-    pause = min(FIRST_PAUSE * 2 ** min(digest.failures, 10), LONGEST_PAUSE)
+    pause = min(_doubled(FIRST_PAUSE, digest.failures), LONGEST_PAUSE)
     return replace(
         digest,
         failures=digest.failures + 1,
@@ -189,3 +189,9 @@ def _after_mail(group: ErrorGroup, now: datetime) -> ErrorGroup:
 
 def _of_last_day(moments: tuple[datetime, ...], now: datetime) -> tuple[datetime, ...]:
     return tuple(moment for moment in moments if now - moment < DAY)
+
+
+def _doubled(duration: timedelta, times: int) -> timedelta:
+    """So many times the double, as far as anybody waits."""
+    factor: int = 1 << min(times, 10)
+    return duration * factor

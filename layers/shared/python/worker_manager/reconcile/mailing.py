@@ -25,7 +25,7 @@ from worker_manager.core.digests import (
     to_tell,
     told,
 )
-from worker_manager.core.errors import MailRefusedError
+from worker_manager.core.errors import ConflictError, MailRefusedError
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.letters import letter
 from worker_manager.core.model import NULL_PROVIDER, PoolError
@@ -90,14 +90,17 @@ def send_mail(keeper: Keeper) -> dict[str, int]:
         counted[outcome] += 1
         if outcome is Outcome.THROTTLED or keeper.clock() > until:
             break
+    outcomes = {outcome.value: count for outcome, count in counted.items()}
     if counted.keys() - {Outcome.NOTHING_DUE}:
-        logger.info("mail", **counted)
-    return {outcome.value: count for outcome, count in counted.items()}
+        logger.info("mail", outcomes=outcomes)
+    return outcomes
 
 
 def _serve(digest: Digest, due: Sequence[Due], keeper: Keeper, post: Post) -> Outcome:
     try:
         return _send_digest(digest, due, keeper, post)
+    except ConflictError:
+        return Outcome.LEFT_TO_ANOTHER
     except Exception:
         logger.exception("a pool's mail could not be worked on", pool=digest.pool_id)
         return Outcome.CRASHED
@@ -117,16 +120,11 @@ def _send_digest(digest: Digest, due: Sequence[Due], keeper: Keeper, post: Post)
         return Outcome.UNWANTED
     for part in in_parts(due):
         after = collected(digest, [one.error for one in part], keeper.clock())
-        written = post.store.collect(digest, after, part)
-        if written is None:
-            return Outcome.LEFT_TO_ANOTHER
-        digest = written
+        digest = post.store.collect(digest, after, part)
     groups = to_tell(digest, keeper.clock())
     if not groups:
         return Outcome.NOTHING_DUE
     mine = post.store.change(digest, claimed(digest, keeper.clock()))
-    if mine is None:
-        return Outcome.LEFT_TO_ANOTHER
     return _send(mine, groups, pool, keeper, post)
 
 

@@ -70,10 +70,11 @@ class MailStore:
         found = self._model.query(DIGESTS, consistent_read=True)
         return {item.worker_pool_id: _to_digest(item) for item in found}
 
-    def collect(self, before: Digest, after: Digest, due: Sequence[Due]) -> Digest | None:
+    def collect(self, before: Digest, after: Digest, due: Sequence[Due]) -> Digest:
         """Replace a digest by one that counts ``due``, at most ``AT_ONCE`` of them.
 
-        ``None``, and nothing is changed, if somebody else changed it or counted one of them.
+        Raises ``ConflictError``, and changes nothing, if somebody else changed the digest or
+        counted one of them.
         """
         after = replace(after, version=before.version + 1)
         model = self._model
@@ -93,14 +94,11 @@ class MailStore:
                     add_version_condition=False,
                 )
 
-        try:
-            commit(self._tables.connection, fill)
-        except ConflictError:
-            return None
+        commit(self._tables.connection, fill)
         return after
 
-    def change(self, before: Digest, after: Digest) -> Digest | None:
-        """Replace a digest; ``None`` if somebody else changed it meanwhile."""
+    def change(self, before: Digest, after: Digest) -> Digest:
+        """Replace a digest; raises ``ConflictError`` if somebody else changed it meanwhile."""
         after = replace(after, version=before.version + 1)
         actions, condition = self._change(before, after)
         try:
@@ -110,7 +108,7 @@ class MailStore:
         except UpdateError as error:
             if not is_condition_failure(error):
                 raise
-            return None
+            raise ConflictError(f"the digest of {before.pool_id} was changed") from error
         return after
 
     def remove(self, digest: Digest) -> None:
