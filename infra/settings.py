@@ -5,6 +5,7 @@ Everything here is public: secrets are in Secrets Manager, under the names the s
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +17,8 @@ PYTHON = "3.13"
 
 ARCHITECTURE = "aarch64"
 """The processors of every function, as wheels spell it."""
+
+_ADDRESS = re.compile(r"[^\s@<>,;\"]+@[A-Za-z0-9.-]+", re.ASCII)
 
 TICKS = (5, 6, 10, 12, 15, 20, 30, 60)
 """The seconds that may lie between two ticks: whole parts of the schedule's minute."""
@@ -58,6 +61,8 @@ class StageSettings:
     ``None`` the clients and roles are those of our own secret.
     ``list_lag_seconds`` is how long a cloud's list may lag behind a launch.
     ``timings`` overrides intervals of ``worker_manager.core.timing`` by name, in seconds.
+    ``mail_from`` is who e-mails owners of pools of errors, an identity of SES that is verified in
+    this account and region; ``None`` sends no mail.
     ``has_event_queue`` keeps a copy of each event in a queue, for whoever wants to read along.
     """
 
@@ -76,6 +81,7 @@ class StageSettings:
     requests_per_second: int = 500
     burst_requests: int = 1000
     log_level: str = "INFO"
+    mail_from: str | None = None
     account: str | None = None
     region: str | None = None
 
@@ -85,6 +91,8 @@ class StageSettings:
             raise ValueError(f"{self.name}: tick_seconds must be one of {TICKS}")
         if self.root_url.endswith("/"):
             raise ValueError(f"{self.name}: root_url must not end in a slash")
+        if self.mail_from and not _ADDRESS.fullmatch(self.mail_from):
+            raise ValueError(f"{self.name}: mail_from must be a plain e-mail address")
         ids = [provider.provider_id for provider in self.providers]
         if len(set(ids)) != len(ids):
             raise ValueError(f"{self.name}: a provider id is used twice")
@@ -112,11 +120,13 @@ STAGES: Mapping[str, StageSettings] = {
             root_url="https://tc.example.com",
             queue_root_url="https://tc.example.com",
             providers=(_AWS, _STATIC),
+            mail_from="worker-manager@tc.example.com",
         ),
         StageSettings(
             name="dev",
             root_url="https://tc-dev.example.com",
             providers=(_AWS, _STATIC),
+            mail_from="worker-manager@tc-dev.example.com",
             has_event_queue=True,
             keeps_tables=False,
         ),
@@ -124,6 +134,7 @@ STAGES: Mapping[str, StageSettings] = {
             name="local",
             root_url="http://127.0.0.1:5080",
             providers=(_AWS, _STATIC),
+            mail_from="worker-manager@example.com",
             tick_seconds=5,
             list_lag_seconds=2,
             timings={"shortest_inactivity": 5},

@@ -88,6 +88,7 @@ class WorkerManagerStack(Stack):
                 "WM_DEPLOYMENT": settings.deployment,
                 "WM_ROOT_URL": self.root_url,
                 "WM_LIST_LAG_SECONDS": str(settings.list_lag_seconds),
+                **({"WM_MAIL_FROM": settings.mail_from} if settings.mail_from else {}),
                 "WM_PROVIDERS": self._providers(),
                 "WM_TICK_SECONDS": self.tick_seconds,
                 "WM_TIMING": self.timings,
@@ -208,14 +209,20 @@ class WorkerManagerStack(Stack):
         ]
 
     def _by_the_clock(self) -> None:
-        """Work that belongs to no provider: ends of life, and events not yet published."""
+        """Work that belongs to no provider: ends of life, late events, and mail."""
         tables = self.tables
         self._function("expire", timeout_seconds=300).writes(
             tables.pools, tables.providers, tables.workers
         ).publishes_to(self.bus).runs_every(Duration.hours(1))
-        self._function("publish", timeout_seconds=60).writes(
-            tables.providers, tables.workers
-        ).publishes_to(self.bus).runs_every(Duration.minutes(1))
+        publish = (
+            self._function("publish", timeout_seconds=60)
+            .writes(tables.providers, tables.workers)
+            .publishes_to(self.bus)
+            .runs_every(Duration.minutes(1))
+        )
+        if self._settings.mail_from:
+            # Refused mail is itself an error of its pool.
+            publish.reads(tables.pools).writes(tables.errors).mails_from(self._settings.mail_from)
 
     def _front_door(self) -> None:
         tables = self.tables

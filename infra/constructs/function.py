@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
@@ -177,6 +177,15 @@ class ServiceFunction(Construct):
         """Read one secret, whose id is in ``variable``."""
         self.knows(**{variable: secret.secret_arn})
         return self.allow(["secretsmanager:GetSecretValue"], resources=[secret.secret_arn])
+
+    def mails_from(self, address: str) -> Self:
+        """Send e-mail from one address; the identity that was verified is it or its domain."""
+        identities = f"arn:{Aws.PARTITION}:ses:{Aws.REGION}:{Aws.ACCOUNT_ID}:identity"
+        return self.allow(
+            ["ses:SendEmail"],
+            resources=[f"{identities}/{address}", f"{identities}/{address.partition('@')[2]}"],
+            conditions={"StringEquals": {"ses:FromAddress": address}},
+        )
 
     def puts_into(self, bucket: s3.IBucket) -> Self:
         """Write objects."""

@@ -16,6 +16,7 @@ TRANSACTED = {
     "ConditionCheck": "ConditionCheckItem",
 }
 ACTIONS = {"SendMessageBatch": "SendMessage"}
+SERVICES = {"sesv2": "ses"}
 TARGETS = {
     "dynamodb": "TableName",
     "sqs": "QueueUrl",
@@ -75,7 +76,8 @@ def _needed(
                 yield f"events:{operation}", entry["EventBusName"]
         case _:
             target = params[TARGETS[service]] if service in TARGETS else None
-            yield f"{service}:{ACTIONS.get(operation, operation)}", target
+            name = SERVICES.get(service, service)
+            yield f"{name}:{ACTIONS.get(operation, operation)}", target
 
 
 def _refs(value: Any) -> Iterator[str]:
