@@ -32,8 +32,8 @@ def test_the_version_is_the_projects(api: Api) -> None:
 def test_providers_are_listed_in_their_order_without_the_null_provider(api: Api) -> None:
     assert api.ok("GET", "providers") == {
         "providers": [
-            {"providerId": "aws", "providerType": "aws"},
-            {"providerId": "aws-2", "providerType": "aws"},
+            {"providerId": "aws", "providerType": "aws", "status": {"state": "ok"}},
+            {"providerId": "aws-2", "providerType": "aws", "status": {"state": "ok"}},
             {"providerId": "static", "providerType": "static"},
         ]
     }

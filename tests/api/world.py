@@ -27,6 +27,7 @@ from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
+from worker_manager.store.provider_status import ProviderStatusStore
 from worker_manager.store.tables import TABLES, Tables
 from worker_manager.store.workers import WorkerStore
 from worker_manager.taskcluster.auth import LocalAuthenticator
@@ -150,6 +151,7 @@ class Api:
             places=places,
             errors=errors,
             health=HealthStore(tables),
+            statuses=ProviderStatusStore(tables),
             outbox=Outbox(bus=self.bus, places=places, workers=workers, errors=errors),
             authenticator=LocalAuthenticator(clients, Roles(()), clock),
             root_url=root_url,

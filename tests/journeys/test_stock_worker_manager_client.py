@@ -58,7 +58,7 @@ class TestSignsOfLife:
     def test_it_lists_its_providers(self, world: World) -> None:
         assert world.manager.listProviders() == {
             "providers": [
-                {"providerId": "aws", "providerType": "aws"},
+                {"providerId": "aws", "providerType": "aws", "status": {"state": "ok"}},
                 {"providerId": "static", "providerType": "static"},
             ]
         }

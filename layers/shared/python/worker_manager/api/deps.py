@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from worker_manager.store.places import PlaceStore
     from worker_manager.store.pool_errors import PoolErrorStore
     from worker_manager.store.pools import PoolStore
+    from worker_manager.store.provider_status import ProviderStatusStore
     from worker_manager.store.workers import WorkerStore
     from worker_manager.taskcluster.auth import Authenticator
     from worker_manager.taskcluster.credentials import Issuer
@@ -63,6 +64,7 @@ class ApiDeps:
     places: PlaceStore
     errors: PoolErrorStore
     health: HealthStore
+    statuses: ProviderStatusStore
     outbox: Outbox
     authenticator: Authenticator
     root_url: str

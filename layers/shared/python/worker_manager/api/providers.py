@@ -1,9 +1,14 @@
-"""Which providers pools may name."""
+"""Which providers pools may name, and how they fare.
+
+A provider that cannot start stops nothing here: pools are defined and machines register without
+its cloud.  Its pools wait for it (``reconcile.provider_status``).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.api.provider_schemas import ProviderStatus
 from worker_manager.api.refusals import input_error, not_found
 from worker_manager.api.routing import LIMIT, Call, Route
 from worker_manager.api.schemas import ProviderEntry, ProviderList
@@ -38,18 +43,41 @@ def existing_provider(deps: ApiDeps, provider_id: str) -> ProviderSettings:
 
 
 def list_providers(call: Call, deps: ApiDeps) -> ProviderList:
-    """The providers in the order of the settings; the token is a plain number."""
+    """The providers in the order of the settings; the token is a plain number.
+
+    Those without a cloud, which nothing can fail at, have no status.
+    """
     start = int(call.query.get("continuationToken", 0))
     end = start + max(1, int(call.query.get("limit", DEFAULT_LIMIT)))
     listed = list(deps.providers.values())
     more: dict[str, Any] = {"continuation_token": str(end)} if end < len(listed) else {}
     return ProviderList(
         providers=[
-            ProviderEntry(provider_id=one.provider_id, provider_type=one.provider_type)
+            ProviderEntry(
+                provider_id=one.provider_id,
+                provider_type=one.provider_type,
+                **_status(one.provider_id, deps),
+            )
             for one in listed[start:end]
         ],
         **more,
     )
+
+
+def _status(provider_id: str, deps: ApiDeps) -> dict[str, Any]:
+    """The field ``status`` of a provider with a loop of its own."""
+    if provider_id not in deps.senders:
+        return {}
+    return {"status": status_of(provider_id, deps)}
+
+
+def status_of(provider_id: str, deps: ApiDeps) -> ProviderStatus:
+    """Whether the provider works; of several things that it fails at, all are said."""
+    failing = deps.statuses.failing(provider_id, deps.clock())
+    if not failing:
+        return ProviderStatus(state="ok")
+    reasons = [f"{one.activity}: {one.reason}" for one in failing]
+    return ProviderStatus(state="failing", since=failing[0].since, reason="; ".join(reasons))
 
 
 ROUTES: tuple[Route[ApiDeps], ...] = (

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StringConstraints
 
+from worker_manager.api.provider_schemas import ProviderStatus  # noqa: TC001 - pydantic reads it
 from worker_manager.api.validation import (
     Answer,
     Description,
@@ -114,6 +115,7 @@ class ProviderEntry(Answer):
 
     provider_id: Identifier
     provider_type: str
+    status: ProviderStatus | None = None
 
 
 class ProviderList(Answer):

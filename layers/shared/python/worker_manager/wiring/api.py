@@ -79,6 +79,7 @@ class Api(Base):
             places=self.stores.places,
             errors=self.errors,
             health=self.stores.health,
+            statuses=self.stores.statuses,
             outbox=self.outbox,
             authenticator=self.authenticator,
             root_url=self.settings.root_url,
