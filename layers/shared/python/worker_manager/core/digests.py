@@ -74,8 +74,12 @@ class ErrorGroup:
 
     @property
     def quiet(self) -> timedelta:
-        """How long after the last mail the next one may tell of it."""
-        return min(_doubled(QUIET, max(self.mails - 1, 0)), LONGEST_QUIET)
+        """How long after the last mail the next one may tell of it.
+
+        What is in no group of its own may be news, and is not kept back for as long.
+        """
+        longest = SPACING if self.name == FURTHER else LONGEST_QUIET
+        return min(_doubled(QUIET, max(self.mails - 1, 0)), longest)
 
     def is_due(self, now: datetime) -> bool:
         """Whether there is something to tell, and its quiet period is over."""
