@@ -35,6 +35,8 @@ from worker_manager.providers.aws.provider import AwsProvider
 from worker_manager.queues import Message
 from worker_manager.reconcile.deps import Deps
 from worker_manager.store.health import HealthStore
+from worker_manager.store.offerings import OfferingStore
+from worker_manager.store.pauses import PauseStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
@@ -208,6 +210,8 @@ def a_world(endpoints: Endpoints) -> Iterator[World]:
                 plans=PlanStore(tables, kept=timing.plan_kept),
                 places=places,
                 health=HealthStore(tables),
+                offerings=OfferingStore(tables),
+                pauses=PauseStore(tables),
                 statuses=ProviderStatusStore(tables),
             ),
             outbox=Outbox(bus=_bus(session), places=places, workers=workers, errors=errors),

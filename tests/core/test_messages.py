@@ -109,17 +109,17 @@ def test_a_scan_is_grouped_and_deduplicated_by_pool_and_location() -> None:
 
 
 def test_a_changed_pool_is_looked_at_once_a_version_and_never_too_late() -> None:
-    message = pool_changed(POOL_ID, 7, created=NOW)
+    message = pool_changed(POOL_ID, 7, changed=NOW)
 
     assert message.at is None
-    assert message.dedup == pool_changed(POOL_ID, 7, created=NOW).dedup
-    assert message.dedup != pool_changed(POOL_ID, 8, created=NOW).dedup
+    assert message.dedup == pool_changed(POOL_ID, 7, changed=NOW).dedup
+    assert message.dedup != pool_changed(POOL_ID, 8, changed=NOW).dedup
 
 
 def test_the_first_change_of_a_pool_made_anew_is_not_that_of_the_one_deleted() -> None:
-    first = pool_changed(POOL_ID, 1, created=NOW)
+    first = pool_changed(POOL_ID, 1, changed=NOW)
 
-    assert pool_changed(POOL_ID, 1, created=NOW + timedelta(minutes=1)).tick != first.tick
+    assert pool_changed(POOL_ID, 1, changed=NOW + timedelta(minutes=1)).tick != first.tick
 
 
 def test_a_pool_that_has_to_wait_again_and_again_keeps_a_short_tick() -> None:
@@ -129,7 +129,7 @@ def test_a_pool_that_has_to_wait_again_and_again_keeps_a_short_tick() -> None:
 
     assert len(set(ticks)) == 21
     assert {len(tick) for tick in ticks[1:]} == {len(ticks[1])}
-    assert all(tick.startswith(f"resume#{ticks[0]}#") for tick in ticks[1:])
+    assert all(tick.endswith(f"#resume#{ticks[0]}") for tick in ticks[1:])
 
 
 def test_a_thousand_sightings_are_small_enough_to_send_in_a_queue_of_256_kib() -> None:

@@ -29,6 +29,8 @@ from worker_manager.reconcile.publish import publish
 from worker_manager.reconcile.scan import read, scan
 from worker_manager.reconcile.ticks import Tick, provision_tick
 from worker_manager.store.health import HealthStore
+from worker_manager.store.offerings import OfferingStore
+from worker_manager.store.pauses import PauseStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
@@ -66,6 +68,8 @@ class Deployment:
             plans=PlanStore(tables, kept=self.timing.plan_kept),
             places=PlaceStore(tables),
             health=HealthStore(tables),
+            offerings=OfferingStore(tables),
+            pauses=PauseStore(tables),
             statuses=ProviderStatusStore(tables),
         )
         self.errors = PoolErrorStore(tables, kept=self.timing.errors_kept)

@@ -17,6 +17,8 @@ from worker_manager.outbox import Outbox
 from worker_manager.reconcile.expire import Keeper, expire
 from worker_manager.reconcile.publish import publish
 from worker_manager.store.health import HealthStore
+from worker_manager.store.offerings import OfferingStore
+from worker_manager.store.pauses import PauseStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
@@ -67,6 +69,8 @@ class House:
             plans=PlanStore(tables, kept=timing.plan_kept),
             places=self.places,
             health=HealthStore(tables),
+            offerings=OfferingStore(tables),
+            pauses=PauseStore(tables),
             statuses=ProviderStatusStore(tables),
         )
         self.keeper = Keeper(

@@ -57,7 +57,7 @@ class World(Deployment):
     def change_pool(self, pool_id: str = POOL_ID, **changes: Any) -> None:
         """A change through the API, with its own provision message."""
         pool = self.save_pool(pool_id, **changes)
-        message = pool_changed(pool_id, pool.version, created=pool.created).to_json()
+        message = pool_changed(pool_id, pool.version, changed=pool.modified).to_json()
         sender = self.all_deps[pool.provider_id].senders["provision"]
         sender.send([Message(message)])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.events import error_event
+from worker_manager.core.events import error_events
 from worker_manager.store.places import outbox_key
 from worker_manager.telemetry import logger
 
@@ -55,19 +55,19 @@ class Outbox:
     ) -> Worker | None:
         """Change a row and record an error of it in one; ``None``, and no error, if it moved on.
 
-        ``tell`` publishes the error afterwards; until then it waits with its event.
+        ``tell`` publishes the error afterwards; until then it waits with its events.
         """
-        also = self._errors.writes(error, error_event(error, provider_id))
+        also = self._errors.writes(error, error_events(error, provider_id))
         return self._workers.change_with(before, also, **changes)
 
     def report(self, error: PoolError, provider_id: str) -> None:
         """Record a pool error and tell of it; a repeat of the same error id does nothing."""
-        if self._errors.record(error, error_event(error, provider_id)) is not None:
+        if self._errors.record(error, error_events(error, provider_id)) is not None:
             self.tell(error, provider_id)
 
     def tell(self, error: PoolError, provider_id: str) -> None:
         """Log and publish an error that was recorded just now."""
-        event = error_event(error, provider_id)
+        events = error_events(error, provider_id)
         logger.info(
             "pool error",
             pool=error.pool_id,
@@ -76,4 +76,4 @@ class Outbox:
             error_id=error.error_id,
             launch_config=error.launch_config_id,
         )
-        self.send(outbox_key([event], error.reported), [event])
+        self.send(outbox_key(events, error.reported), events)

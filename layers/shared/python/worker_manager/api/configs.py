@@ -35,7 +35,7 @@ from worker_manager.core.model import (
 from worker_manager.providers.aws.user_data import user_data, user_data_size_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime, timedelta
 
     from worker_manager.settings import ProviderSettings
@@ -191,6 +191,30 @@ def location_of(body: Json) -> Location:
     return Location(str(body.get("region", "")))
 
 
+def offering_of(provider_type: str) -> Callable[[Json], str]:
+    """What reads from a launch config's body what it asks of this kind of cloud, in one word.
+
+    Of EC2: region, zone (or the subnet that decides it), machine type, spot or on demand.  Spot
+    that fails says nothing about on-demand (B51).
+    """
+    return _ec2_offering if provider_type == "aws" else lambda _: ""
+
+
+def _ec2_offering(body: Json) -> str:
+    def word(*path: str) -> str:
+        value: Any = body.get("launchConfig")
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value if isinstance(value, str) else ""
+
+    kind = word("InstanceType")
+    if not kind:
+        return ""
+    zone = word("Placement", "AvailabilityZone") or word("SubnetId") or "any"
+    market = word("InstanceMarketOptions", "MarketType") or "on-demand"
+    return "/".join((location_of(body), zone, kind, market))
+
+
 def to_parts(
     pool_id: str,
     config: Json,
@@ -201,7 +225,13 @@ def to_parts(
 ) -> Parts:
     """A validated config taken apart, refused if anything of it would not fit where it belongs."""
     try:
-        parts = take_apart(pool_id, config, now=now, location_of=location_of)
+        parts = take_apart(
+            pool_id,
+            config,
+            now=now,
+            location_of=location_of,
+            offering_of=offering_of(provider.provider_type),
+        )
     except DuplicateLaunchConfigError as error:
         raise Refusal("RequestConflict", f"config.launchConfigs: {error}") from error
     faults = list(_oversized(parts))
@@ -224,7 +254,10 @@ def _oversized(parts: Parts) -> Iterator[str]:
             yield fault(where, f"{name} is {size} bytes; at most {LARGEST_BODY} can be stored")
     if total > LARGEST_CONFIG:
         yield fault("config", f"is {total} bytes when sent; at most {LARGEST_CONFIG} can be")
-    heads = sum(len(json.dumps([h.launch_config_id, h.location, h.manager])) for h in parts.heads)
+    heads = sum(
+        len(json.dumps([h.launch_config_id, h.location, h.manager, h.offering]))
+        for h in parts.heads
+    )
     size = heads + 60 * len(parts.heads) + len(json.dumps(parts.root))
     if size > LARGEST_POOL:
         yield fault(

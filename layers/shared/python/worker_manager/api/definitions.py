@@ -191,7 +191,7 @@ def _tell(deps: ApiDeps, change: PoolChange) -> None:
     pool = change.after
     with after_commit("publishing the change of a pool"):
         deps.outbox.send(outbox_key(change.events, pool.modified), change.events)
-    message = pool_changed(pool.pool_id, pool.version, created=pool.created)
+    message = pool_changed(pool.pool_id, pool.version, changed=pool.modified)
     for provider_id in (pool.provider_id, *pool.previous_provider_ids):
         sender = deps.senders.get(provider_id, {}).get("provision")
         if sender is None:

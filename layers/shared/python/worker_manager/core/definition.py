@@ -37,10 +37,16 @@ class Parts:
 
 
 def take_apart(
-    pool_id: str, config: Json, *, now: datetime, location_of: Callable[[Json], Location]
+    pool_id: str,
+    config: Json,
+    *,
+    now: datetime,
+    location_of: Callable[[Json], Location],
+    offering_of: Callable[[Json], str] = lambda _: "",
 ) -> Parts:
     """Split ``config``; ids that the caller did not give are derived from the bodies.
 
+    ``location_of`` and ``offering_of`` read from a body what the head keeps of it.
     Raises ``DuplicateLaunchConfigError`` for two launch configs that share an id (as two do that
     differ only in ``workerManager``).
     """
@@ -61,6 +67,7 @@ def take_apart(
                 capacity_per_instance=int(capacity),
                 modified=now,
                 digest=digest(body),
+                offering=offering_of(body),
             )
         )
     root = {key: value for key, value in config.items() if key != "launchConfigs"}
@@ -109,8 +116,8 @@ def compare(before: Sequence[LaunchConfigHead], after: Sequence[LaunchConfigHead
     )
 
 
-def _content(head: LaunchConfigHead) -> tuple[Json, Location, str]:
-    return head.manager, head.location, head.digest
+def _content(head: LaunchConfigHead) -> tuple[Json, Location, str, str]:
+    return head.manager, head.location, head.digest, head.offering
 
 
 def keep_modified(

@@ -10,7 +10,8 @@
     │   ├── ThrottledError            asked too fast; says how long to wait
     │   ├── CloudUnavailableError     its fault, or unknown; try again
     │   │   └── NotReachedError       nothing was sent, so nothing was done
-    │   └── NotAuthorizedError        our credentials do not suffice
+    │   └── NotAuthorizedError        we may not do this
+    │       └── BadCredentialsError   our credentials do not hold at all
     ├── ConflictError                 somebody else changed it first
     ├── DuplicateError                it exists already, with other content
     ├── NotFoundError                 it does not exist
@@ -85,9 +86,13 @@ class NotReachedError(CloudUnavailableError):
 
 
 class NotAuthorizedError(CloudError):
-    """The provider's credentials do not allow this; the provider as a whole is affected."""
+    """The provider's credentials do not allow this; others may be allowed."""
 
     kind = "not-authorized"
+
+
+class BadCredentialsError(NotAuthorizedError):
+    """The provider's credentials do not hold; the provider as a whole is affected."""
 
 
 class ConflictError(WorkerManagerError):

@@ -1,4 +1,4 @@
-"""What other systems are told, as plain JSON: the ten events of the reference, with reasons.
+"""What other systems are told, as plain JSON: the reference's ten events and four of our own.
 
 An event is written together with the transition it tells of and published afterwards, at least
 once; its id derives from the transition, so that a repeat can be recognised.
@@ -21,12 +21,16 @@ WORKER_REQUESTED = "worker-requested"
 WORKER_RUNNING = "worker-running"
 WORKER_STOPPED = "worker-stopped"
 WORKER_REMOVED = "worker-removed"
+WORKER_STOPPING = "worker-stopping"
+WORKER_ERROR = "worker-error"
 POOL_CREATED = "worker-pool-created"
 POOL_UPDATED = "worker-pool-updated"
 POOL_ERROR = "worker-pool-error"
 LAUNCH_CONFIG_CREATED = "launch-config-created"
 LAUNCH_CONFIG_UPDATED = "launch-config-updated"
 LAUNCH_CONFIG_ARCHIVED = "launch-config-archived"
+LAUNCH_CONFIG_PAUSED = "launch-config-paused"
+LAUNCH_CONFIG_RESUMED = "launch-config-resumed"
 
 
 def _event(name: str, detail: Json, *identity: object) -> dict[str, Any]:
@@ -46,6 +50,7 @@ def worker_event(name: str, worker: Worker, *, at: datetime, reason: str) -> dic
         "workerId": worker.key.worker_id,
         "capacity": worker.capacity,
         "launchConfigId": worker.launch_config_id,
+        "decisionId": worker.decision,
         "timestamp": to_wire(at),
         "reason": reason,
     }
@@ -53,15 +58,15 @@ def worker_event(name: str, worker: Worker, *, at: datetime, reason: str) -> dic
 
 
 def with_event(
-    worker: Worker, name: str, *, at: datetime, reason: str, **changes: Any
+    worker: Worker, *names: str, at: datetime, reason: str, **changes: Any
 ) -> dict[str, Any]:
-    """``changes`` of a transition of ``worker``, with the event that tells of it.
+    """``changes`` of a transition of ``worker``, with the events that tell of it.
 
-    They are to be written in one, so that no crash comes between a transition and its event.
+    They are to be written in one, so that no crash comes between a transition and its events.
     """
     after = replace(worker, **changes, version=worker.version + 1)
-    event = worker_event(name, after, at=at, reason=reason)
-    return {**changes, "modified": at, "unsent": (*worker.unsent, event)}
+    events = [worker_event(name, after, at=at, reason=reason) for name in names]
+    return {**changes, "modified": at, "unsent": (*worker.unsent, *events)}
 
 
 def pool_event(
@@ -108,8 +113,33 @@ def launch_config_event(
     return _event(name, detail, pool_id, launch_config_id, to_wire(created), version)
 
 
-def error_event(error: PoolError, provider_id: str) -> dict[str, Any]:
-    """Tell of a pool error, without its description and extra: they may be long or private."""
+def pause_event(
+    name: str,
+    pool_id: str,
+    provider_id: str,
+    launch_config_id: str,
+    *,
+    at: datetime,
+    reason: str,
+    until: datetime | None = None,
+) -> dict[str, Any]:
+    """Tell that a launch config was taken out of use at ``at``, or is used again."""
+    detail = {
+        "workerPoolId": pool_id,
+        "providerId": provider_id,
+        "launchConfigId": launch_config_id,
+        "timestamp": to_wire(at),
+        "until": to_wire(until) if until else None,
+        "reason": reason,
+    }
+    return _event(name, detail, pool_id, launch_config_id, to_wire(at))
+
+
+def error_events(error: PoolError, provider_id: str) -> list[dict[str, Any]]:
+    """Tell of a pool error, without its description and extra: they may be long or private.
+
+    An error of one worker is told once more under a name of its own.
+    """
     detail = {
         "workerPoolId": error.pool_id,
         "providerId": provider_id,
@@ -122,4 +152,7 @@ def error_event(error: PoolError, provider_id: str) -> dict[str, Any]:
         "workerId": error.extra.get("workerId"),
         "reason": error.title,
     }
-    return _event(POOL_ERROR, detail, error.pool_id, error.error_id)
+    names = [POOL_ERROR]
+    if detail["workerGroup"] and detail["workerId"]:
+        names.append(WORKER_ERROR)
+    return [_event(name, detail, error.pool_id, error.error_id) for name in names]

@@ -1,14 +1,16 @@
-"""A launch config's recent outcomes, and what they do to its weight.
+"""A launch config's recent outcomes, and what they leave of its weight.
 
-Counters live in buckets of a rolling window (``store.health``); this module only reads their
-sums.  Only provision adds ``requested``, ``launched`` and refusals, only registration adds
+Counters live in buckets of a rolling window (``store.health``); this module only reads them.
+Only provision adds ``requested``, ``launched`` and refusals, only registration adds
 ``registered``, only the scan adds ``claimed`` and what never came about, each after the
 conditional write of the transition won: a crash may lose a count but never doubles one.
+
+Where to read next: ``breaker`` (what they open and close), ``standing`` (whole weights).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 WINDOW = timedelta(minutes=60)
 BUCKET = timedelta(minutes=5)
+
+BOOT_KINDS = frozenset({"never-registered", "never-claimed"})
+"""Failures of machines that the cloud did start."""
 
 FAILURE_KINDS = (
     "no-capacity",
@@ -33,6 +38,11 @@ FAILURE_KINDS = (
 Throttling is not among them: asking too fast is nobody's fault but ours.
 """
 
+OLD = timedelta(minutes=30)
+"""A machine that has not registered by this age begins to count as a failure."""
+TOO_OLD = timedelta(minutes=60)
+"""At this age it counts as one in full."""
+
 
 def failure_kind(kind: str) -> str:
     """The counted kind for any error kind."""
@@ -47,13 +57,19 @@ def bucket_of(moment: datetime) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Sums over the window for one launch config."""
+    """Sums over the window for one launch config, and when each outcome came last."""
 
     requested: int = 0
     launched: int = 0
     registered: int = 0
     claimed: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
+    launched_at: datetime | None = None
+    registered_at: datetime | None = None
+    claimed_at: datetime | None = None
+    failed_at: datetime | None = None
+    failed_kind: str = ""
+    failed_reason: str = ""
 
     @property
     def failures(self) -> int:
@@ -61,31 +77,92 @@ class Health:
         return sum(self.failed.values())
 
     @property
-    def factor(self) -> float:
-        """What the outcomes leave of a weight: 1 without failures, never quite 0.
+    def boot_failures(self) -> int:
+        """Machines that were started and never registered, or never claimed."""
+        return sum(self.failed.get(kind, 0) for kind in BOOT_KINDS)
 
-        ``(good + 1) / (good + failed + 1)`` where good are launches that did not fail later:
-        one more failure never raises it, one more success never lowers it, and a launch config
-        that only fails still gets a try now and then.
-        """
-        later = self.failed.get("never-registered", 0) + self.failed.get("never-claimed", 0)
-        good = max(0, self.launched - later)
-        return (good + 1) / (good + self.failures + 1)
+    @property
+    def came_up(self) -> int:
+        """Machines that registered, less those that then never claimed."""
+        return max(0, self.registered - self.failed.get("never-claimed", 0))
 
 
-def add_up(windows: Iterable[tuple[str, Health]]) -> dict[str, Health]:
-    """Sum the buckets of each launch config."""
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Machines of one launch config that were started and have not registered yet.
+
+    ``late`` is the part of ``count`` that by its age is taken for failed, between nothing at
+    ``OLD`` and all of a machine at ``TOO_OLD``.
+    """
+
+    count: int = 0
+    late: float = 0.0
+
+
+def lateness(age: timedelta) -> float:
+    """How much of a failure a machine is that has not registered ``age`` after its launch."""
+    return min(1.0, max(0.0, (age - OLD) / (TOO_OLD - OLD)))
+
+
+def outcome_factor(health: Health, waiting: Waiting) -> float:
+    """What the outcomes leave of a weight, from 1 to 0; the scenarios of the discussion.
+
+    - nothing happened yet, or only successes: all of it;
+    - failures take their share of this launch config's own outcomes;
+    - machines created, none registered, no failure: all of it until they are old, then falling;
+    - machines created, none registered, and failures: nothing.
+
+    One more failure never raises it, one more success never lowers it.
+    """
+    good, bad = health.came_up, health.failures
+    if bad:
+        return good / (good + bad + waiting.late)
+    hopeful = good + waiting.count - waiting.late
+    return hopeful / (good + waiting.count) if good + waiting.count else 1.0
+
+
+def add_up(
+    windows: Iterable[tuple[int, str, Health]], since: Mapping[str, datetime] | None = None
+) -> dict[str, Health]:
+    """Sum the buckets of each launch config.
+
+    ``windows`` are begin (epoch second), launch config and content of each bucket; ``since`` is
+    from when on outcomes count, where those before were forgiven: only whole buckets after it
+    do.  When an outcome came last is told by all of them.
+    """
     sums: dict[str, Health] = {}
-    for launch_config_id, part in windows:
-        so_far = sums.get(launch_config_id, Health())
-        failed = dict(so_far.failed)
-        for kind, count in part.failed.items():
-            failed[kind] = failed.get(kind, 0) + count
-        sums[launch_config_id] = Health(
-            requested=so_far.requested + part.requested,
-            launched=so_far.launched + part.launched,
-            registered=so_far.registered + part.registered,
-            claimed=so_far.claimed + part.claimed,
-            failed=failed,
-        )
+    for begin, name, bucket in windows:
+        part = bucket
+        forgiven = since.get(name) if since else None
+        if forgiven is not None and begin < forgiven.timestamp():
+            part = replace(part, requested=0, launched=0, registered=0, claimed=0, failed={})
+        sums[name] = _sum(sums[name], part) if name in sums else part
     return sums
+
+
+def _sum(one: Health, other: Health) -> Health:
+    failed = dict(one.failed)
+    for kind, count in other.failed.items():
+        failed[kind] = failed.get(kind, 0) + count
+    last = max((one, other), key=lambda part: _instant(part.failed_at))
+    return Health(
+        requested=one.requested + other.requested,
+        launched=one.launched + other.launched,
+        registered=one.registered + other.registered,
+        claimed=one.claimed + other.claimed,
+        failed=failed,
+        launched_at=_later(one.launched_at, other.launched_at),
+        registered_at=_later(one.registered_at, other.registered_at),
+        claimed_at=_later(one.claimed_at, other.claimed_at),
+        failed_at=last.failed_at,
+        failed_kind=last.failed_kind,
+        failed_reason=last.failed_reason,
+    )
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    return max((moment for moment in (one, other) if moment is not None), default=None)
+
+
+def _instant(moment: datetime | None) -> float:
+    return moment.timestamp() if moment is not None else float("-inf")

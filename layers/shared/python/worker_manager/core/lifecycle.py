@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 QUEUE_ROW_KEPT = timedelta(days=1)
 """How long a queue remembers a worker it no longer hears of."""
+OURSELVES = "worker-manager"
+OUTSIDE = "cloud"
+"""Who ends a worker that no caller of the API ends."""
 EXPIRED = "expired"
 """Why a static worker stopped that had its time."""
 
@@ -28,7 +31,13 @@ EXPIRED = "expired"
 def expiry(worker: Worker, *, at: datetime) -> dict[str, Any]:
     """The changes that end a static worker, of which no list tells, with their event."""
     return with_event(
-        worker, WORKER_STOPPED, at=at, reason=EXPIRED, state=State.STOPPED, stop_reason=EXPIRED
+        worker,
+        WORKER_STOPPED,
+        at=at,
+        reason=EXPIRED,
+        state=State.STOPPED,
+        stop_reason=EXPIRED,
+        stopped_by=OURSELVES,
     )
 
 
@@ -46,19 +55,28 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Launched:
+    """The machine runs in its cloud: from now on it has until ``deadline`` to register (B24)."""
+
+    deadline: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Take the machine away.  ``failure`` is the health counter it adds to, if any."""
 
     reason: str
     failure: str | None = None
+    by: str = OURSELVES
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The machine exists no more."""
+    """The machine exists no more.  ``by`` is ``None`` where it is known already who ended it."""
 
     reason: str
     failure: str | None = None
+    by: str | None = OUTSIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +90,7 @@ class StopAgain:
     stuck: bool
 
 
-Verdict = Keep | Note | Stop | Gone | StopAgain
+Verdict = Keep | Note | Launched | Stop | Gone | StopAgain
 
 
 def settle(
@@ -96,9 +114,9 @@ def settle(
         return _stopping(worker, status, now, timing)
     if status in (MachineStatus.STOPPED, MachineStatus.STOPPING):
         failure = "never-registered" if worker.state is State.REQUESTED else None
-        return Stop("the machine was stopped from outside", failure)
+        return Stop("the machine was stopped from outside", failure, by=OUTSIDE)
     if worker.state is State.REQUESTED:
-        return _requested(worker, now)
+        return _requested(worker, status, now)
     return _running(worker, activity, activity_known=activity_known, now=now)
 
 
@@ -106,7 +124,7 @@ def _gone(worker: Worker) -> Verdict:
     if worker.state is State.REQUESTED:
         return Gone("the machine vanished before it registered", "never-registered")
     if worker.state is State.STOPPING:
-        return Gone(worker.stop_reason or "removed")
+        return Gone(worker.stop_reason or "removed", by=None)
     return Gone("the machine is gone")
 
 
@@ -120,9 +138,12 @@ def _stopping(worker: Worker, status: MachineStatus, now: datetime, timing: Timi
     return Keep()
 
 
-def _requested(worker: Worker, now: datetime) -> Verdict:
+def _requested(worker: Worker, status: MachineStatus, now: datetime) -> Verdict:
+    if worker.launched is None and status is MachineStatus.RUNNING:
+        return Launched(deadline=now + worker.registration)
     if worker.deadline is not None and now > worker.deadline:
-        return Stop("did not register in time", "never-registered")
+        what = "register" if worker.launched else "run in its cloud"
+        return Stop(f"did not {what} in time", "never-registered")
     return Keep()
 
 

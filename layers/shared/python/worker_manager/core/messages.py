@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.core.breaker import Breaker
 from worker_manager.core.ids import event_id
 from worker_manager.core.model import (
     Json,
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-RESUME = "resume#"
-"""How the tick of a pool begins that is looked at again."""
+RESUME = "#resume#"
+"""What stands in the tick of a pool that is looked at again, before the tick it began with."""
 
 
 def _moments(given: Mapping[str, str]) -> dict[Location, datetime]:
@@ -39,13 +40,18 @@ def _texts(given: Mapping[Location, datetime]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ProvisionPool:
-    """Plan one pool.  ``not_before`` and ``stale`` (since when) are by location."""
+    """Plan one pool.
+
+    ``not_before`` and ``stale`` (since when) are by location, ``offerings`` the shared breakers
+    that are not closed and may concern it.
+    """
 
     pool_id: str
     tick: str
     at: datetime | None = None
     not_before: Mapping[Location, datetime] = field(default_factory=dict)
     stale: Mapping[Location, datetime] = field(default_factory=dict)
+    offerings: Mapping[str, Breaker] = field(default_factory=dict)
 
     @property
     def dedup(self) -> str:
@@ -60,6 +66,7 @@ class ProvisionPool:
             "at": to_wire(self.at) if self.at else None,
             "notBefore": _texts(self.not_before),
             "stale": _texts(self.stale),
+            "offerings": {key: breaker.to_json() for key, breaker in self.offerings.items()},
         }
 
     @classmethod
@@ -71,16 +78,19 @@ class ProvisionPool:
             at=from_wire(body["at"]) if body.get("at") else None,
             not_before=_moments(body.get("notBefore", {})),
             stale=_moments(body.get("stale", {})),
+            offerings={
+                key: Breaker.from_json(stored) for key, stored in body.get("offerings", {}).items()
+            },
         )
 
 
-def pool_changed(pool_id: str, version: int, *, created: datetime) -> ProvisionPool:
+def pool_changed(pool_id: str, version: int, *, changed: datetime) -> ProvisionPool:
     """Look at a pool at once because its definition changed; never stale.
 
-    ``created`` is when the pool was: one that was deleted and made anew begins at version 1 again,
+    ``changed`` is when it did: a pool that was deleted and made anew begins at version 1 again,
     and its changes must not be taken for those of the first.
     """
-    return ProvisionPool(pool_id, f"change#{to_wire(created)}#{version}")
+    return ProvisionPool(pool_id, f"{to_wire(changed)}#change-{version}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +201,8 @@ class Resume:
 
         The name is that of the tick it began with, however often it had to wait since.
         """
-        first = tick.removeprefix(RESUME).rpartition("#")[0] if tick.startswith(RESUME) else tick
-        return cls(pool_id, f"{RESUME}{first}#{int(moment.timestamp())}")
+        first = tick.partition(RESUME)[2] or tick
+        return cls(pool_id, f"{to_wire(moment)}{RESUME}{first}")
 
     def to_json(self) -> dict[str, Any]:
         """The message body."""

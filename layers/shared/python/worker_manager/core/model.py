@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NewType
+from typing import TYPE_CHECKING, Any, NewType
+
+if TYPE_CHECKING:
+    from worker_manager.core.breaker import Breaker
 
 Json = Mapping[str, Any]
 Location = NewType("Location", str)
@@ -21,6 +24,7 @@ Location = NewType("Location", str)
 NULL_PROVIDER = "null-provider"
 """The provider of a pool that is being deleted; it launches nothing."""
 
+DEFAULT_REGISTRATION = timedelta(hours=1)
 DEFAULT_REREGISTRATION = timedelta(seconds=345_600)
 DEFAULT_QUEUE_INACTIVITY = timedelta(seconds=7_200)
 
@@ -45,17 +49,19 @@ class WorkerKey:
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """How long a worker may take for what."""
+    """How long a worker may take for what.
 
-    registration: timedelta | None = None
+    ``registration`` counts from when the cloud says that the machine runs, not from its launch:
+    a slow cloud is no broken image (report B24).  How long a launch may take is ``Timing``'s.
+    """
+
+    registration: timedelta = DEFAULT_REGISTRATION
     reregistration: timedelta = DEFAULT_REREGISTRATION
     queue_inactivity: timedelta = DEFAULT_QUEUE_INACTIVITY
 
     @property
     def registration_limit(self) -> timedelta:
-        """From launch to registration: the shorter of the two timeouts that apply."""
-        if not self.registration:
-            return self.reregistration
+        """From running to registered: the shorter of the two timeouts that apply."""
         return min(self.registration, self.reregistration)
 
 
@@ -66,6 +72,8 @@ class LaunchConfigHead:
     ``manager`` is the caller's ``workerManager`` object without ``launchConfigId``: it may change
     under an unchanged id.  ``capacity_per_instance`` is already resolved from it or from the
     deprecated top-level field.  ``digest`` tells whether a body is the one already stored.
+    ``offering`` names what is asked of the cloud (location, zone, machine type, spot or not):
+    launch configs of any pool with the same one meet the same refusals.  Empty if unknown.
     """
 
     launch_config_id: str
@@ -74,6 +82,7 @@ class LaunchConfigHead:
     capacity_per_instance: int
     modified: datetime
     digest: str = ""
+    offering: str = ""
 
     @property
     def initial_weight(self) -> float:
@@ -138,7 +147,7 @@ class Pool:
             return timedelta(seconds=value) if value else None
 
         return Lifecycle(
-            registration=seconds("registrationTimeout"),
+            registration=seconds("registrationTimeout") or DEFAULT_REGISTRATION,
             reregistration=seconds("reregistrationTimeout") or DEFAULT_REREGISTRATION,
             queue_inactivity=seconds("queueInactivityTimeout") or DEFAULT_QUEUE_INACTIVITY,
         )
@@ -157,9 +166,13 @@ class Surplus:
 class Worker:
     """One machine, as our own table knows it.  At most 4 KB with everything.
 
-    ``deadline`` is when it must have registered (requested) or renewed its credentials (running).
+    ``deadline`` is when it must run in its cloud (requested and not yet ``launched``), must have
+    registered (within ``registration`` of ``launched``, which is when the cloud was first seen to
+    run it), or must have renewed its credentials (running).
     ``identity`` holds what the cloud said of the machine and its proof must repeat.
     ``unsent`` are events written together with the last transition and not yet published.
+    ``decision`` names the plan that ordered it, ``stopped_by`` who ended it (a client id, or the
+    part of the service, or the cloud) beside ``stop_reason``.
     ``expires`` is set for static workers; a live cloud worker's follows from its location's last
     complete list, a stopped one's from ``modified``.
     """
@@ -176,6 +189,8 @@ class Worker:
     launch_config_id: str | None = None
     order_id: str | None = None
     deadline: datetime | None = None
+    launched: datetime | None = None
+    registration: timedelta = DEFAULT_REGISTRATION
     reregistration: timedelta = DEFAULT_REREGISTRATION
     queue_inactivity: timedelta = DEFAULT_QUEUE_INACTIVITY
     registered: datetime | None = None
@@ -184,6 +199,8 @@ class Worker:
     quarantine_until: datetime | None = None
     stopping_since: datetime | None = None
     stop_reason: str | None = None
+    stopped_by: str | None = None
+    decision: str | None = None
     surplus: Surplus | None = None
     identity: Json = field(default_factory=dict)
     secret_hash: str | None = None
@@ -253,7 +270,8 @@ class Order:
     """A decision to launch ``count`` machines of one launch config, as noted in a plan.
 
     ``doubtful`` once it is sent again although an earlier answer was lost: machines of it may
-    exist whatever later calls answer.
+    exist whatever later calls answer.  ``is_probe`` if it is to find out whether an open breaker
+    may close.
     """
 
     order_id: str
@@ -263,6 +281,8 @@ class Order:
     capacity_per_instance: int
     state: OrderState = OrderState.NOTED
     doubtful: bool = False
+    is_probe: bool = False
+    offering: str = ""
     first_sent: datetime | None = None
     last_sent: datetime | None = None
     not_before: datetime | None = None
@@ -296,14 +316,32 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """A launch config that somebody took out of use for a while; it ends by itself."""
+
+    until: datetime
+    reason: str
+    by: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Control:
-    """A pool's control item: the fence that only one planner passes, and its open plans."""
+    """A pool's control item: the fence that only one planner passes, and what it remembers.
+
+    ``open_plans`` are tick → provider id; ``breakers`` the launch configs' own, and ``pauses``
+    what operators asked for, by launch config id.  ``probed`` is when the pool last probed although
+    all of its launch configs were closed off, ``probe_wait`` how long it waits before the next.
+    """
 
     pool_id: str
     version: int = 0
     open_plans: Mapping[str, str] = field(default_factory=dict)
-    """tick → provider id"""
     reasons_hash: str = ""
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)
+    pauses: Mapping[str, Pause] = field(default_factory=dict)
+    probed: datetime | None = None
+    probe_wait: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)

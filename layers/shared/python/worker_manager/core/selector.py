@@ -1,14 +1,10 @@
 """Which launch configs get the new machines.
 
-Each launch config takes part by its weight::
-
-    weight = initialWeight × (free room / own limit) × health factor
-
-and never beyond its own maximum.  The shares are drawn by *systematic sampling*: one random
+Each launch config takes part by its weight (``standing``), and never beyond its own maximum.  The
+shares are drawn by *systematic sampling*: one random
 offset for the whole draw, so that every launch config gets its exact expected share, rounded up
-or down, and a burst becomes few orders instead of a lottery per machine.  initialWeight 0 means
-off, always; every other weight stays above 0, so that some launch config is chosen whenever one
-has room.
+or down, and a burst becomes few orders instead of a lottery per machine.  Every weight is above
+0, so that some launch config is chosen whenever one has room.
 """
 
 from __future__ import annotations
@@ -16,9 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
-
-from worker_manager.core.health import Health
-from worker_manager.core.tally import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,9 +21,6 @@ if TYPE_CHECKING:
 MAX_ORDERS = 100
 MAX_MACHINES = 100
 """Most orders of one plan, and most machines of one order; the next tick continues."""
-
-SMALLEST_WEIGHT = 1e-100
-"""What is left of a weight at least: small enough for no odds, large enough for arithmetic."""
 
 
 class Chance(Protocol):
@@ -64,31 +54,6 @@ class Choice:
     def capacity(self) -> int:
         """Tasks these machines can run at once."""
         return self.count * self.head.capacity_per_instance
-
-
-def candidates(
-    heads: Iterable[LaunchConfigHead],
-    counts: Mapping[str, Counts],
-    health: Mapping[str, Health],
-    *,
-    maximum: int,
-) -> list[Candidate]:
-    """Weigh every launch config that is switched on and has room.
-
-    ``counts`` are capacities by launch config; ``maximum`` is the pool's, for those without a
-    limit of their own.
-    """
-    found = []
-    for head in heads:
-        limit = maximum if head.max_capacity is None else min(head.max_capacity, maximum)
-        free = limit - counts.get(head.launch_config_id, Counts()).total
-        room = free // head.capacity_per_instance
-        if head.initial_weight <= 0 or room <= 0:
-            continue
-        factor = health.get(head.launch_config_id, Health()).factor
-        weight = max(SMALLEST_WEIGHT, head.initial_weight * (free / limit) * factor)
-        found.append(Candidate(head, room, weight))
-    return found
 
 
 def select(
@@ -128,20 +93,6 @@ def launchable(heads: Iterable[LaunchConfigHead]) -> list[LaunchConfigHead]:
         if head.initial_weight > 0
         and (head.max_capacity is None or head.max_capacity >= head.capacity_per_instance)
     ]
-
-
-def first_machine(heads: Iterable[LaunchConfigHead], chance: Chance) -> list[Choice]:
-    """One machine for an empty pool whose smallest machine exceeds the maximum (B04).
-
-    Without it such a pool could never do anything; with more it would exceed what was asked.  A
-    launch config's own limit holds even here.
-    """
-    able = sorted(launchable(heads), key=lambda head: head.launch_config_id)
-    if not able:
-        return []
-    smallest = min(head.capacity_per_instance for head in able)
-    small = [head for head in able if head.capacity_per_instance == smallest]
-    return [Choice(small[int(chance.random() * len(small))], 1)]
 
 
 def _rotated(offers: Sequence[Candidate], chance: Chance) -> list[Candidate]:

@@ -27,6 +27,8 @@ class Timing:
     """After which a machine that is still being deleted is alarmed and stops counting."""
     repeat: timedelta = timedelta(minutes=10)
     """A registration repeated within this time gets an answer instead of a refusal."""
+    launch: timedelta = timedelta(minutes=30)
+    """How long a cloud may take from an order until the machine runs, at least."""
     shortest_inactivity: timedelta = timedelta(seconds=1200)
     """Least that a pool may set as ``queueInactivityTimeout``."""
     plan_kept: timedelta = timedelta(days=14)

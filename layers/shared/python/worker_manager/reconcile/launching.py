@@ -9,7 +9,7 @@ them: a refusal of the second call says nothing about the first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,25 +35,17 @@ from worker_manager.core.model import (
     Worker,
 )
 from worker_manager.queues import Message
+from worker_manager.reconcile.healing import Outcome, learn
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from worker_manager.core.model import Location
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one call made of an order: the order as it stands now, and the rows written."""
-
-    order: Order
-    written: Sequence[Worker] = ()
-    error: CloudError | None = None
 
 
 def carry_out(
@@ -69,13 +61,17 @@ def carry_out(
 
     A group is as many as are sent side by side; they are marked together.  Returns the plan as it
     stands then; ``None`` if somebody else took it over meanwhile.  Groups that the deadline no
-    longer allows are not begun.
+    longer allows are not begun, and what an earlier group was refused is not asked for again: the
+    next tick cancels it.
     """
+    refused: set[str] = set()
     for start in range(0, len(orders), deps.parallel):
         if not deadline.allows(deps.call_limit):
             logger.info("out of time, leaving orders", pool=plan.pool_id, left=len(orders) - start)
             return plan
-        group = orders[start : start + deps.parallel]
+        group = [o for o in orders[start : start + deps.parallel] if o.offering not in refused]
+        if not group:
+            continue
         now = deps.clock()
         marked = deps.stores.plans.mark(
             plan, orders=_replaced(plan, [_sent(o, now) for o in group])
@@ -94,15 +90,25 @@ def carry_out(
             return None
         plan = after
         _count(plan, outcomes, deps)
+        refused |= learn(plan, outcomes, deps)
         _come_back(plan, outcomes, deps)
         deps.outbox.send_workers(row for outcome in outcomes for row in outcome.written)
     return plan
 
 
 def new_worker(
-    plan: Plan, order: Order, machine: Sighting, lifecycle: Lifecycle, created: datetime
+    plan: Plan,
+    order: Order,
+    machine: Sighting,
+    lifecycle: Lifecycle,
+    created: datetime,
+    *,
+    launch_limit: timedelta,
 ) -> Worker:
-    """The row of a machine that was ordered, with the event that tells of it."""
+    """The row of a machine that was ordered, with the event that tells of it.
+
+    ``launch_limit`` is how long the cloud may take until the machine runs, at least.
+    """
     worker = Worker(
         key=machine.key,
         provider_id=plan.provider_id,
@@ -114,7 +120,9 @@ def new_worker(
         version=1,
         launch_config_id=order.launch_config_id,
         order_id=order.order_id,
-        deadline=created + lifecycle.registration_limit,
+        deadline=created + max(launch_limit, lifecycle.registration_limit),
+        registration=lifecycle.registration_limit,
+        decision=plan.tick,
         reregistration=lifecycle.reregistration,
         queue_inactivity=lifecycle.queue_inactivity,
         identity=machine.identity,
@@ -131,7 +139,9 @@ def settled(order: Order, launched: int, error: CloudError | None = None) -> Ord
     return replace(order, state=OrderState.SETTLED, launched=launched, error=told, not_before=None)
 
 
-def count_outcome(plan: Plan, order: Order, kind: str | None, deps: Deps) -> None:
+def count_outcome(
+    plan: Plan, order: Order, kind: str | None, deps: Deps, *, reason: str = ""
+) -> None:
     """Add a settled order to its launch config's health; no ``kind``, no blame."""
     deps.stores.health.add(
         plan.pool_id,
@@ -141,6 +151,7 @@ def count_outcome(plan: Plan, order: Order, kind: str | None, deps: Deps) -> Non
         launched=order.launched,
         failed=kind,
         failures=order.count - order.launched,
+        reason=reason,
     )
 
 
@@ -187,7 +198,11 @@ def _launch(
             return Outcome(order, error=error)
         return Outcome(settled(order, 0, error), error=error)
     now = deps.clock()
-    rows = [new_worker(plan, order, machine, lifecycle, now) for machine in launched.machines]
+    limit = deps.timing.launch
+    rows = [
+        new_worker(plan, order, machine, lifecycle, now, launch_limit=limit)
+        for machine in launched.machines
+    ]
     written = deps.stores.workers.put_all_new(rows)
     return Outcome(settled(order, len(rows), launched.error), written, launched.error)
 
@@ -206,8 +221,9 @@ def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
     """Add what is settled to the health of its launch config."""
     for outcome in outcomes:
         if outcome.order.state is OrderState.SETTLED:
-            kind = outcome.error.kind if outcome.error else None
-            count_outcome(plan, outcome.order, kind, deps)
+            error = outcome.error
+            kind, reason = (error.kind, str(error)) if error else (None, "")
+            count_outcome(plan, outcome.order, kind, deps, reason=reason)
 
 
 def _come_back(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:

@@ -19,7 +19,9 @@ from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.estimator import Estimate
 from worker_manager.core.model import Control, Plan, Pool, WorkerKey
 from worker_manager.core.planning import Decision, Facts, as_plan, decide
+from worker_manager.core.standing import offering_key
 from worker_manager.reconcile.finishing import bodies_of, finish
+from worker_manager.reconcile.healing import claim_probes, end_pauses, forgiven, judge_all
 from worker_manager.reconcile.launching import carry_out
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.reconcile.ticks import is_stale, pauses, unlisted
@@ -72,8 +74,10 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
         return Report(pool.pool_id, "lost to another planner")
     if pool.provider_id != deps.provider_id:
         return _see_off(message, pool, finished, deps, deadline)
+    finished = end_pauses(pool, finished, deps)
     seen = observe(message, pool, finished, deps)
     decision = decide(seen.facts, Random(f"{pool.pool_id}@{message.tick}"))
+    decision = claim_probes(decision, seen.facts.now, deps)
     report = _act(message, seen, decision, deps, deadline)
     let_go(seen.facts, decision.estimate, deps, deadline)
     logger.info(
@@ -97,8 +101,9 @@ def observe(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) ->
     plans = deps.stores.plans.open_plans(control)
     workers = list(deps.stores.workers.live(pool.pool_id))
     rows = Counter(worker.order_id for worker in workers)
-    places = _places(message, pool, deps)
+    known = _known(message, pool, deps)
     now = deps.clock()
+    health = deps.stores.health.window(pool.pool_id, now, since=forgiven(control.breakers))
     facts = Facts(
         pool=pool,
         workers=workers,
@@ -109,12 +114,17 @@ def observe(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) ->
             if order.is_open
         ],
         demand=_demand(pool.pool_id, deps),
-        health=deps.stores.health.window(pool.pool_id, now),
+        health=health,
         now=now,
         stopping_limit=deps.timing.stopping_limit,
         stale_after=deps.timing.location_stale,
-        not_before=places.not_before,
-        stale=places.stale,
+        not_before=known.not_before,
+        stale=known.stale,
+        breakers=judge_all(pool, control.breakers, health, workers, now),
+        offerings=known.offerings,
+        pauses=control.pauses,
+        probed=control.probed,
+        probe_wait=control.probe_wait,
     )
     return Seen(control, facts)
 
@@ -160,10 +170,16 @@ def _act(
         provider_id=deps.provider_id,
         inputs={**deps.inputs, "owner": pool.owner},
     )
+    memory = {
+        "reasons_hash": decision.reasons_hash,
+        "breakers": decision.probing.breakers,
+        "probed": decision.probing.probed,
+        "probe_wait": decision.probing.wait,
+    }
     if not plan.orders:
-        _remember(plan, seen.control, decision, deps)
+        _remember(plan, seen.control, memory, deps)
         return Report(pool.pool_id, "nothing ordered", 0, decision.reasons, decision.facts)
-    control = deps.stores.plans.note(plan, seen.control, reasons_hash=decision.reasons_hash)
+    control = deps.stores.plans.note(plan, seen.control, **memory)
     if control is None:
         return Report(pool.pool_id, "lost to another planner")
     bodies = bodies_of(pool.pool_id, plan.orders, deps)
@@ -176,10 +192,12 @@ def _act(
     return Report(pool.pool_id, "ordered", ordered, decision.reasons, decision.facts)
 
 
-def _remember(plan: Plan, control: Control, decision: Decision, deps: Deps) -> None:
-    """Store a decision without orders when its reasons are news."""
-    if decision.reasons_hash != control.reasons_hash:
-        deps.stores.plans.record_decision(plan, control, reasons_hash=decision.reasons_hash)
+def _remember(plan: Plan, control: Control, memory: Mapping[str, Any], deps: Deps) -> None:
+    """Store a decision without orders when its reasons are news, and what became of breakers."""
+    if memory["reasons_hash"] != control.reasons_hash:
+        deps.stores.plans.record_decision(plan)
+    if any(getattr(control, name) != value for name, value in memory.items()):
+        deps.stores.plans.remember(control, **memory)
 
 
 def _see_off(
@@ -198,13 +216,20 @@ def _see_off(
     return Report(pool.pool_id, "nobody plans for it any more")
 
 
-def _places(message: ProvisionPool, pool: Pool, deps: Deps) -> ProvisionPool:
-    """The message with what is known of the pool's locations; only ticks bring it along."""
+def _known(message: ProvisionPool, pool: Pool, deps: Deps) -> ProvisionPool:
+    """The message with what is known of the pool's locations and of what it asks for there.
+
+    Only ticks bring it along.
+    """
     if message.at is not None:
         return message
     places = deps.stores.places.places(deps.provider_id, {head.location for head in pool.heads})
+    keys = {offering_key(head, pool.pool_id) for head in pool.heads}
     return replace(
-        message, not_before=pauses(places), stale=unlisted(places, deps.clock(), deps.timing)
+        message,
+        not_before=pauses(places),
+        stale=unlisted(places, deps.clock(), deps.timing),
+        offerings=deps.stores.offerings.not_closed(deps.provider_id, keys),
     )
 
 

@@ -9,9 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
 from worker_manager.core.errors import CloudError
-from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPED, with_event
+from worker_manager.core.events import (
+    WORKER_REMOVED,
+    WORKER_STOPPED,
+    WORKER_STOPPING,
+    with_event,
+)
 from worker_manager.core.ids import derived_slugid
-from worker_manager.core.lifecycle import Gone, Keep, Note, Stop, StopAgain, Verdict
+from worker_manager.core.lifecycle import Gone, Keep, Launched, Note, Stop, StopAgain, Verdict
 from worker_manager.core.model import Json, Location, PoolError, State, Worker
 from worker_manager.telemetry import logger
 
@@ -43,6 +48,10 @@ class Settling:
                 pass
             case Note():
                 self._note(worker, verdict)
+            case Launched():
+                self.deps.stores.workers.change(
+                    worker, launched=self.now, deadline=verdict.deadline
+                )
             case Stop():
                 self._stop(worker, verdict)
             case Gone():
@@ -63,7 +72,7 @@ class Settling:
     def _stop(self, worker: Worker, verdict: Stop) -> None:
         after = self._transition(
             worker,
-            WORKER_REMOVED,
+            (WORKER_REMOVED, WORKER_STOPPING),
             verdict,
             state=State.STOPPING,
             stopping_since=self.now,
@@ -73,16 +82,18 @@ class Settling:
 
     def _gone(self, worker: Worker, verdict: Gone) -> None:
         self._transition(
-            worker, WORKER_STOPPED, verdict, state=State.STOPPED, quarantine_until=None
+            worker, (WORKER_STOPPED,), verdict, state=State.STOPPED, quarantine_until=None
         )
 
     def _transition(
-        self, worker: Worker, event_name: str, verdict: Stop | Gone, **changes: Any
+        self, worker: Worker, names: tuple[str, ...], verdict: Stop | Gone, **changes: Any
     ) -> Worker | None:
-        """Change state, with the event that tells of it and the failure behind it, in one write."""
+        """Change state, with the events that tell of it and the failure behind it, in one write."""
         reason, failure = verdict.reason, verdict.failure
+        if verdict.by is not None:
+            changes["stopped_by"] = verdict.by
         changes = with_event(
-            worker, event_name, at=self.now, reason=reason, stop_reason=reason, **changes
+            worker, *names, at=self.now, reason=reason, stop_reason=reason, **changes
         )
         if failure is None or worker.launch_config_id is None:
             written = self.deps.stores.workers.change(worker, **changes)
@@ -91,7 +102,7 @@ class Settling:
         if written is not None:
             self.changed.append(written)
             logger.info(
-                event_name,
+                names[0],
                 pool=worker.key.pool_id,
                 worker=worker.key.worker_id,
                 group=worker.key.group,
@@ -108,7 +119,11 @@ class Settling:
         written = self._record(worker, error, changes)
         if written is not None:
             self.deps.stores.health.add(
-                worker.key.pool_id, launch_config_id, self.now, failed=failure
+                worker.key.pool_id,
+                launch_config_id,
+                self.now,
+                failed=failure,
+                reason=changes["stop_reason"],
             )
         return written
 

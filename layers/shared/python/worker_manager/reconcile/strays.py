@@ -92,7 +92,8 @@ def adopt(
     rows = []
     for stray in whole:
         plan, order = ordered[stray.order_id or ""]
-        rows.append(new_worker(plan, order, stray, lifecycle, deps.clock()))
+        limit = deps.timing.launch
+        rows.append(new_worker(plan, order, stray, lifecycle, deps.clock(), launch_limit=limit))
     written = deps.stores.workers.put_all_new(rows)
     for row in written:
         logger.info("adopted", pool=message.pool_id, worker=row.key.worker_id)

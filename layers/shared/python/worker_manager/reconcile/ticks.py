@@ -13,14 +13,18 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from worker_manager.core.breaker import WHOLE_PROVIDER
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.core.moments import from_wire, to_wire
+from worker_manager.core.standing import location_of_offering
 from worker_manager.queues import Message
+from worker_manager.reconcile.healing import freed
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from worker_manager.core.breaker import Breaker
     from worker_manager.core.model import Json, Location
     from worker_manager.core.timing import Timing
     from worker_manager.queues import Sender
@@ -42,8 +46,8 @@ class Tick:
 
     @property
     def name(self) -> str:
-        """The tick's id."""
-        return f"{to_wire(self.scheduled)}#{self.slot:02d}"
+        """The tick's id; by it the plans of a pool sort as they were made."""
+        return f"{to_wire(self.due)}#{self.slot:02d}"
 
     @property
     def due(self) -> datetime:
@@ -94,13 +98,16 @@ def provision_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
     if is_stale(tick.due, deps.clock(), tick.interval):
         logger.info("a stale tick was left out", tick=tick.name)
         return {"tick": tick.name, "pools": 0, "stale": True}
-    members, places = deps.stores.places.of_provider(deps.provider_id)
-    stale = unlisted(places.values(), deps.clock(), deps.timing)
+    survey = deps.stores.places.survey(deps.provider_id)
+    members = survey.members
+    stale = unlisted(survey.places.values(), deps.clock(), deps.timing)
+    offerings = freed(survey, deps)
     deps.senders["provision"].send(
-        _message(_for_pool(member, places, stale, tick)) for member in shuffled(members, tick)
+        _message(_for_pool(member, survey.places, stale, offerings, tick))
+        for member in shuffled(members, tick)
     )
     _alarm(members, stale, deps)
-    logger.info("provision tick", tick=tick.name, pools=len(members))
+    logger.info("provision tick", tick=tick.name, pools=len(members), offerings=len(offerings))
     return {"tick": tick.name, "pools": len(members), "stale": False}
 
 
@@ -138,6 +145,7 @@ def _for_pool(
     member: Membership,
     places: Mapping[Location, Place],
     stale: Mapping[Location, datetime],
+    offerings: Mapping[str, Breaker],
     tick: Tick,
 ) -> ProvisionPool:
     return ProvisionPool(
@@ -146,6 +154,11 @@ def _for_pool(
         at=tick.due,
         not_before=pauses(places[name] for name in member.places if name in places),
         stale={name: stale[name] for name in member.places if name in stale},
+        offerings={
+            key: breaker
+            for key, breaker in offerings.items()
+            if key == WHOLE_PROVIDER or location_of_offering(key) in member.places
+        },
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from worker_manager.core.breaker import LONGEST_REASON
 from worker_manager.core.health import (
     FAILURE_KINDS,
     WINDOW,
@@ -14,9 +15,14 @@ from worker_manager.core.health import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from worker_manager.store.tables import HealthItem, Tables
+
+
+TIMED = ("launched", "registered", "claimed")
+"""Outcomes of which it is also told when they came last."""
 
 
 class HealthStore:
@@ -26,11 +32,18 @@ class HealthStore:
         """Over bound tables."""
         self._model = tables.health
 
-    def window(self, pool_id: str, now: datetime) -> dict[str, Health]:
-        """Sums of the last hour by launch config: one range query for the whole pool."""
+    def window(
+        self, pool_id: str, now: datetime, *, since: Mapping[str, datetime] | None = None
+    ) -> dict[str, Health]:
+        """Sums of the last hour by launch config: one range query for the whole pool.
+
+        ``since`` is from when on the outcomes of a launch config count, where those before were
+        forgiven.
+        """
         first = f"{bucket_of(now - WINDOW):011d}"
         items = self._model.query(pool_id, self._model.sk > first)
-        return add_up((item.sk.partition("#")[2], _to_health(item)) for item in items)
+        parts = ((item.sk.partition("#"), _to_health(item)) for item in items)
+        return add_up(((int(begin), name, health) for (begin, _, name), health in parts), since)
 
     def add(
         self,
@@ -40,16 +53,28 @@ class HealthStore:
         *,
         failed: str | None = None,
         failures: int = 1,
+        reason: str = "",
         **counts: int,
     ) -> None:
-        """Add to the counters of one launch config (``requested=3``), or one kind of failure."""
-        actions = [getattr(self._model, name).add(n) for name, n in counts.items() if n]
+        """Add to the counters of one launch config (``launched=3``), or one kind of failure.
+
+        ``reason`` is the failure's, in words.
+        """
+        model = self._model
+        actions = [getattr(model, name).add(n) for name, n in counts.items() if n]
+        timed = (name for name in counts if counts[name] and name in TIMED)
+        actions += [getattr(model, f"{name}_at").set(now) for name in timed]
         if failed is not None and failures:
-            actions.append(getattr(self._model, counter(failed)).add(failures))
+            actions += [
+                getattr(model, counter(failed)).add(failures),
+                model.failed_at.set(now),
+                model.failed_kind.set(failure_kind(failed)),
+                model.failed_reason.set(reason[:LONGEST_REASON] or failed),
+            ]
         if not actions:
             return
-        actions.append(self._model.ttl.set(int((now + 2 * WINDOW).timestamp())))
-        item = self._model(pool_id, f"{bucket_of(now):011d}#{launch_config_id}")
+        actions.append(model.ttl.set(int((now + 2 * WINDOW).timestamp())))
+        item = model(pool_id, f"{bucket_of(now):011d}#{launch_config_id}")
         item.update(actions, add_version_condition=False)
 
 
@@ -69,4 +94,10 @@ def _to_health(item: HealthItem) -> Health:
             for kind in FAILURE_KINDS
             if (count := getattr(item, counter(kind))) is not None
         },
+        launched_at=item.launched_at,
+        registered_at=item.registered_at,
+        claimed_at=item.claimed_at,
+        failed_at=item.failed_at,
+        failed_kind=item.failed_kind or "",
+        failed_reason=item.failed_reason or "",
     )

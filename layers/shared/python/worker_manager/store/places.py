@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pynamodb.exceptions import UpdateError
 
+from worker_manager.core.breaker import Breaker
+from worker_manager.core.ids import is_pool_id
 from worker_manager.core.model import Json, Location
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.core.sightings import Baseline
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 ALL = "#all"
 OUTBOX = "#outbox"
 LOC = "loc#"
+OFFERING = "off#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,18 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Survey:
+    """All that is known of one provider: its members, locations, and breakers that are shared.
+
+    ``offerings`` are those that are not closed.
+    """
+
+    members: list[Membership]
+    places: dict[Location, Place]
+    offerings: dict[str, Breaker]
+
+
+@dataclass(frozen=True, slots=True)
 class Unpublished:
     """Events that were written together with what they tell of, and when that was."""
 
@@ -93,14 +108,24 @@ class PlaceStore:
 
     def of_provider(self, provider_id: str) -> tuple[list[Membership], dict[Location, Place]]:
         """All members and locations of one provider, in one consistent query."""
-        members, places = [], {}
+        survey = self.survey(provider_id)
+        return survey.members, survey.places
+
+    def survey(self, provider_id: str) -> Survey:
+        """Members, locations and open offerings of one provider, in one consistent query."""
+        found = Survey([], {}, {})
         for item in self._model.query(provider_id, consistent_read=True):
-            if item.worker_pool_id.startswith(LOC):
+            key = item.worker_pool_id
+            if key.startswith(LOC):
                 place = _to_place(item)
-                places[place.location] = place
-            else:
-                members.append(_to_membership(item))
-        return members, places
+                found.places[place.location] = place
+            elif key.startswith(OFFERING):
+                breaker = Breaker.from_json(item.breaker or {})
+                if not breaker.is_closed:
+                    found.offerings[key.removeprefix(OFFERING)] = breaker
+            elif is_pool_id(key):
+                found.members.append(_to_membership(item))
+        return found
 
     def place(self, provider_id: str, location: Location) -> Place:
         """One location; an empty one if nothing was written of it yet."""

@@ -18,6 +18,7 @@ from worker_manager.core.errors import ConflictError
 from worker_manager.core.model import Control, Location, Order, OrderState, Plan
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.store.pool_items import CONTROL, advance_control
+from worker_manager.store.pool_items import memory as changed_memory
 from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:
@@ -92,16 +93,18 @@ class PlanStore:
             if item.modified is not None
         }
 
-    def note(self, plan: Plan, control: Control, *, reasons_hash: str) -> Control | None:
+    def note(self, plan: Plan, control: Control, **memory: Any) -> Control | None:
         """Write a new open plan, if nobody passed the fence since ``control`` was read.
 
-        Returns the advanced control item, or ``None`` when another planner was first.
+        ``memory`` is what else the control item is to remember (``reasons_hash``, ``breakers``,
+        ``probed``, ``probe_wait``).  Returns the advanced control item, or ``None`` when another
+        planner was first.
         """
         after = replace(
             control,
             version=control.version + 1,
             open_plans={**control.open_plans, plan.tick: plan.provider_id},
-            reasons_hash=reasons_hash,
+            **memory,
         )
         item = self._item(plan)
 
@@ -152,19 +155,43 @@ class PlanStore:
             return None
         return after
 
-    def record_decision(self, plan: Plan, control: Control, *, reasons_hash: str) -> None:
-        """Store a decision that orders nothing, as a closed plan and without the fence."""
+    def remember(self, control: Control, **memory: Any) -> None:
+        """Change what a control item remembers, if nobody passed the fence since it was read.
+
+        Without the fence: of two planners that saw the same the later one is remembered.
+        """
         try:
-            self._item(replace(plan, closed=True)).save(condition=self._model.sk.does_not_exist())
             self._model(control.pool_id, CONTROL).update(
-                [self._model.reasons_hash.set(reasons_hash)],
+                changed_memory(self._model, replace(control, **memory)),
                 condition=(self._model.version == control.version)
                 | self._model.version.does_not_exist(),
                 add_version_condition=False,
             )
-        except (PutError, UpdateError) as error:
+        except UpdateError as error:
             if not is_condition_failure(error):
                 raise
+
+    def record_decision(self, plan: Plan) -> None:
+        """Store a decision that orders nothing, as a closed plan and without the fence."""
+        try:
+            self._item(replace(plan, closed=True)).save(condition=self._model.sk.does_not_exist())
+        except PutError as error:
+            if not is_condition_failure(error):
+                raise
+
+    def page(self, pool_id: str, *, before: str | None, limit: int) -> list[Plan]:
+        """The next ``limit`` plans and decisions, newest first, from before tick ``before``."""
+        model = self._model
+        last = PLAN + before if before else PLAN + "\uffff"
+        items = model.query(
+            pool_id,
+            model.sk.between(PLAN, last),
+            scan_index_forward=False,
+            consistent_read=True,
+            limit=limit + 1,
+        )
+        plans = [_to_plan(item) for item in items if item.sk != last]
+        return plans[:limit]
 
     def _item(self, plan: Plan) -> PoolItem:
         return self._model(

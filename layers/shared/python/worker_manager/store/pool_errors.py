@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 from worker_manager.core.digests import EMAIL_FAILED
 from worker_manager.core.errors import ConflictError
 from worker_manager.core.model import Json, PoolError
 from worker_manager.core.moments import to_wire
+from worker_manager.store.error_counts import ErrorCounts
 from worker_manager.store.mail import due_item
 from worker_manager.store.places import outbox_item, outbox_key
 from worker_manager.store.transactions import commit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime, timedelta
 
     from pynamodb.transactions import TransactWrite
@@ -25,7 +27,7 @@ LONGEST = 10_240
 
 
 class PoolErrorStore:
-    """Table ``pool_errors``."""
+    """Table ``pool_errors``; ``counts`` are the counters beside the errors."""
 
     def __init__(self, tables: Tables, *, kept: timedelta, mails: bool = False) -> None:
         """``kept`` is how long errors stay; ``mails`` whether owners are mailed of them."""
@@ -33,21 +35,22 @@ class PoolErrorStore:
         self._model = tables.pool_errors
         self._kept = kept
         self._mails = mails
+        self.counts = ErrorCounts(tables)
 
-    def record(self, error: PoolError, event: Json) -> str | None:
-        """Store an error and its event in one transaction.
+    def record(self, error: PoolError, events: Sequence[Json]) -> str | None:
+        """Store an error and its events in one transaction.
 
         Returns the outbox key to clear after publishing, or ``None`` if the error was recorded
         before (then nothing is written).
         """
         try:
-            commit(self._tables.connection, self.writes(error, event))
+            commit(self._tables.connection, self.writes(error, events))
         except ConflictError:
             return None
-        return outbox_key([event], error.reported)
+        return outbox_key(events, error.reported)
 
-    def writes(self, error: PoolError, event: Json) -> Callable[[TransactWrite], None]:
-        """What adds an error that was not recorded yet, and its event, to a transaction.
+    def writes(self, error: PoolError, events: Sequence[Json]) -> Callable[[TransactWrite], None]:
+        """What adds an error that was not recorded yet, its count and its events, to a transaction.
 
         Where owners are mailed it also notes that; not for an error that tells of mail.
         """
@@ -62,14 +65,22 @@ class PoolErrorStore:
             extra=dict(error.extra),
             launch_config_id=error.launch_config_id,
         )
+        attempts = count()
 
         def fill(transaction: TransactWrite) -> None:
             transaction.save(item, condition=self._model.sk.does_not_exist())
-            transaction.save(outbox_item(self._tables.providers, [event], error.reported))
+            transaction.save(outbox_item(self._tables.providers, events, error.reported))
             if self._mails and error.kind != EMAIL_FAILED:
                 transaction.save(due_item(self._tables.providers, error))
+            self.counts.add(transaction, error, attempt=next(attempts))
 
         return fill
+
+    def get_many(self, pool_id: str, sort_keys: Iterable[str]) -> dict[str, PoolError]:
+        """Those of a pool's errors, by sort key, that are there."""
+        keys = [(pool_id, key) for key in dict.fromkeys(sort_keys)]
+        items = self._model.batch_get(keys) if keys else ()
+        return {item.sk: _to_error(item) for item in items}
 
     def newest_first(self, pool_id: str, *, before: str | None = None) -> Iterator[PoolError]:
         """Errors of a pool, newest first, from before sort key ``before``."""

@@ -6,21 +6,26 @@ Where to read next: ``pools``, which reads and writes them.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.core.breaker import Breaker
 from worker_manager.core.model import (
     NULL_PROVIDER,
     Control,
+    Json,
     LaunchConfig,
     LaunchConfigHead,
     Location,
+    Pause,
     Pool,
 )
+from worker_manager.core.moments import from_wire, to_wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pynamodb.expressions.update import Action
     from pynamodb.transactions import TransactWrite
 
     from worker_manager.store.tables import PoolItem
@@ -57,11 +62,12 @@ def _head_json(head: LaunchConfigHead) -> list[Any]:
         round(head.modified.timestamp(), 3),
         head.digest,
         head.manager,
+        head.offering,
     ]
 
 
 def _to_head(stored: Sequence[Any]) -> LaunchConfigHead:
-    name, location, capacity, modified, fingerprint, manager = stored
+    name, location, capacity, modified, fingerprint, manager, *rest = stored
     return LaunchConfigHead(
         launch_config_id=name,
         location=Location(location),
@@ -69,6 +75,7 @@ def _to_head(stored: Sequence[Any]) -> LaunchConfigHead:
         capacity_per_instance=capacity,
         modified=datetime.fromtimestamp(modified, UTC),
         digest=fingerprint,
+        offering=rest[0] if rest else "",
     )
 
 
@@ -109,6 +116,45 @@ def to_control(item: PoolItem) -> Control:
         version=int(item.version or 0),
         open_plans=item.open_plans or {},
         reasons_hash=item.reasons_hash or "",
+        breakers={
+            name: Breaker.from_json(stored) for name, stored in (item.breakers or {}).items()
+        },
+        pauses={name: to_pause(stored) for name, stored in (item.pauses or {}).items()},
+        probed=item.probed,
+        probe_wait=timedelta(seconds=float(item.probe_wait or 0)),
+    )
+
+
+def memory(model: type[PoolItem], after: Control) -> list[Action]:
+    """What sets the part of a control item that every tick may write: reasons and breakers.
+
+    Pauses are not in it: whoever pauses writes them, whatever the planners do meanwhile.
+    """
+    return [
+        model.reasons_hash.set(after.reasons_hash),
+        model.breakers.set({name: one.to_json() for name, one in after.breakers.items()}),
+        model.probed.set(after.probed) if after.probed else model.probed.remove(),
+        model.probe_wait.set(after.probe_wait.total_seconds()),
+    ]
+
+
+def pause_json(pause: Pause) -> dict[str, str]:
+    """A pause as it is stored."""
+    return {
+        "until": to_wire(pause.until),
+        "reason": pause.reason,
+        "by": pause.by,
+        "since": to_wire(pause.since),
+    }
+
+
+def to_pause(stored: Json) -> Pause:
+    """From what ``pause_json`` made."""
+    return Pause(
+        until=from_wire(stored["until"]),
+        reason=stored["reason"],
+        by=stored["by"],
+        since=from_wire(stored["since"]),
     )
 
 
@@ -124,7 +170,7 @@ def advance_control(
         [
             model.version.set(after.version),
             model.open_plans.set(dict(after.open_plans)),
-            model.reasons_hash.set(after.reasons_hash),
+            *memory(model, after),
         ],
         condition=seen,
         add_version_condition=False,

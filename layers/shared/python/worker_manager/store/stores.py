@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from worker_manager.store.health import HealthStore
+    from worker_manager.store.offerings import OfferingStore
+    from worker_manager.store.pauses import PauseStore
     from worker_manager.store.places import PlaceStore
     from worker_manager.store.plans import PlanStore
     from worker_manager.store.pools import PoolStore
@@ -24,3 +26,5 @@ class Stores:
     places: PlaceStore
     health: HealthStore
     statuses: ProviderStatusStore
+    offerings: OfferingStore
+    pauses: PauseStore

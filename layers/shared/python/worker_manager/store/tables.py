@@ -6,6 +6,7 @@ names over one botocore session, so that PynamoDB and boto3 share what is expens
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -41,6 +42,8 @@ LIVE_ATTRIBUTES = [
     "modified",
     "expires",
     "deadline",
+    "launched",
+    "registration_seconds",
     "inactivity_seconds",
     "registered",
     "first_claim",
@@ -84,6 +87,10 @@ class PoolItem(Model):
     # ctl
     open_plans = CompactJson(null=True)
     reasons_hash = UnicodeAttribute(null=True)
+    breakers = CompactJson(null=True)
+    pauses = CompactJson(null=True)
+    probed = MomentAttribute(null=True)
+    probe_wait = NumberAttribute(null=True)
     # plan#<tick>
     closed = BooleanAttribute(null=True)
     plan = UnicodeAttribute(null=True)
@@ -120,6 +127,10 @@ class ProviderItem(Model):
     not_before = MomentAttribute(null=True)
     stale_since = MomentAttribute(null=True)
     stale_reason = UnicodeAttribute(null=True)
+    # off#<offering>
+    breaker = CompactJson(null=True)
+    since = MomentAttribute(null=True)
+    ttl = NumberAttribute(null=True)
     # #outbox
     event = UnicodeAttribute(null=True)
     created = MomentAttribute(null=True)
@@ -175,6 +186,8 @@ class WorkerItem(Model):
     modified = MomentAttribute()
     expires = MomentAttribute(null=True)
     deadline = MomentAttribute(null=True)
+    launched = MomentAttribute(null=True)
+    registration_seconds = NumberAttribute(null=True)
     reregistration_seconds = NumberAttribute(null=True)
     inactivity_seconds = NumberAttribute(null=True)
     registered = MomentAttribute(null=True)
@@ -183,6 +196,8 @@ class WorkerItem(Model):
     quarantine_until = MomentAttribute(null=True)
     stopping_since = MomentAttribute(null=True)
     stop_reason = UnicodeAttribute(null=True)
+    stopped_by = UnicodeAttribute(null=True)
+    decision = UnicodeAttribute(null=True)
     surplus = CompactJson(null=True)
     identity = CompactJson(null=True)
     secret_hash = UnicodeAttribute(null=True)
@@ -211,7 +226,10 @@ class PoolErrorItem(Model):
 
 
 class HealthItem(Model):
-    """Table ``health``: ``sk`` is ``<bucket>#<launch config id>``; counters are only added to."""
+    """Table ``health``: ``sk`` is ``<bucket>#<launch config id>``.
+
+    Counters are only added to; beside them is when each outcome came last in this bucket.
+    """
 
     class Meta:
         """Bound by ``Tables.bind``."""
@@ -233,6 +251,12 @@ class HealthItem(Model):
     failed_never_registered = NumberAttribute(null=True)
     failed_never_claimed = NumberAttribute(null=True)
     failed_other = NumberAttribute(null=True)
+    launched_at = MomentAttribute(null=True)
+    registered_at = MomentAttribute(null=True)
+    claimed_at = MomentAttribute(null=True)
+    failed_at = MomentAttribute(null=True)
+    failed_kind = UnicodeAttribute(null=True)
+    failed_reason = UnicodeAttribute(null=True)
 
 
 TABLES: Mapping[str, type[Model]] = {
@@ -255,7 +279,8 @@ def bind(model: type[_ModelT], table_name: str, connection: Connection) -> type[
     namespace = {"Meta": meta, "__module__": model.__module__}
     bound = cast("type[_ModelT]", MetaModel(model.__name__, (model,), namespace))
     table = bound._get_connection()
-    connection.add_meta_table(table.get_meta_table())
+    with suppress(ValueError):  # known already: several models may share a table
+        connection.add_meta_table(table.get_meta_table())
     table.connection = connection
     return bound
 

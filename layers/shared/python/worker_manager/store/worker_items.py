@@ -26,12 +26,15 @@ _PLAIN = [
     "launch_config_id",
     "order_id",
     "deadline",
+    "launched",
     "registered",
     "boot_time",
     "first_claim",
     "quarantine_until",
     "stopping_since",
     "stop_reason",
+    "stopped_by",
+    "decision",
     "secret_hash",
     "previous_secret_hash",
     "secret_rotated",
@@ -52,6 +55,7 @@ def attributes(worker: Worker, *, kept: timedelta) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(worker, name) for name in _PLAIN}
     values["state"] = worker.state.value
     values["location"] = worker.location
+    values["registration_seconds"] = worker.registration.total_seconds()
     values["reregistration_seconds"] = worker.reregistration.total_seconds()
     values["inactivity_seconds"] = worker.queue_inactivity.total_seconds()
     values["identity"] = dict(worker.identity) or None
@@ -76,6 +80,8 @@ def to_worker(item: WorkerItem) -> Worker:
     }
     for name in ("capacity", "version"):
         given[name] = int(given[name])
+    if item.registration_seconds is not None:
+        given["registration"] = timedelta(seconds=item.registration_seconds)
     if item.reregistration_seconds is not None:
         given["reregistration"] = timedelta(seconds=item.reregistration_seconds)
     if item.inactivity_seconds is not None:

@@ -23,6 +23,8 @@ from worker_manager.queues import SqsSender
 from worker_manager.secrets import read_secret
 from worker_manager.settings import MissingSettingError, Settings
 from worker_manager.store.health import HealthStore
+from worker_manager.store.offerings import OfferingStore
+from worker_manager.store.pauses import PauseStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
@@ -122,6 +124,8 @@ class Base:
             places=PlaceStore(self.tables),
             health=HealthStore(self.tables),
             statuses=ProviderStatusStore(self.tables),
+            offerings=OfferingStore(self.tables),
+            pauses=PauseStore(self.tables),
         )
 
     @cached_property

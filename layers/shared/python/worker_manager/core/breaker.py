@@ -1,0 +1,206 @@
+"""The breaker over a launch config, an offering or a whole provider: when to try again.
+
+Closed while all is well, *open* after a failure that the next try would repeat, *half-open* while
+one probe finds out.  What opens it says how long: no capacity comes back in minutes, a launch
+config that the cloud refuses stays refused.  Each failed probe doubles the wait, up to a limit of
+its kind; a probe that succeeds closes it, and what failed before is forgotten.
+
+Refusals that any other pool would meet too are kept per *offering* (location, zone, machine type,
+spot or not), so that one pool's failure spares all others the same call; credentials that do not
+hold are kept for the provider as a whole; everything else is the launch config's own.
+
+Where to read next: ``health`` (the outcomes that are judged), ``standing`` (what a breaker does to
+a launch config), ``store.offerings``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.health import BOOT_KINDS, WINDOW, Health, failure_kind
+from worker_manager.core.moments import from_wire, to_wire
+
+if TYPE_CHECKING:
+    from worker_manager.core.model import Json
+
+WHOLE_PROVIDER = "*"
+"""Offering under which the breaker of a provider's credentials is kept."""
+
+SHARED_KINDS = frozenset({"no-capacity", "quota-exceeded"})
+"""Refusals that say something about the offering, whoever asks."""
+
+MINUTE = timedelta(minutes=1)
+
+BACK_OFF: dict[str, tuple[timedelta, timedelta]] = {
+    "no-capacity": (2 * MINUTE, 30 * MINUTE),
+    "quota-exceeded": (5 * MINUTE, 30 * MINUTE),
+    "invalid-launch-config": (30 * MINUTE, 240 * MINUTE),
+    "not-authorized": (2 * MINUTE, 30 * MINUTE),
+    "never-registered": (10 * MINUTE, 60 * MINUTE),
+    "never-claimed": (10 * MINUTE, 60 * MINUTE),
+    "lost": (1 * MINUTE, 15 * MINUTE),
+    "other": (1 * MINUTE, 15 * MINUTE),
+}
+"""First and longest wait, by kind of failure."""
+
+CALM = timedelta(minutes=10)
+"""One that opens again so soon after it closed waits as long as it did before."""
+
+REFUSAL_PATIENCE = 5 * MINUTE
+"""How long a probe's answer may take; after it another one is due."""
+BOOT_PATIENCE = 90 * MINUTE
+"""The same for a machine that has to boot, register and claim before it proves anything."""
+
+TREND = 3
+"""So many machines that never came up open a breaker while others of the launch config run."""
+
+LONGEST_REASON = 200
+
+
+class BreakerState(StrEnum):
+    """Whether machines may be ordered."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half-open"
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """What is known of something that failed.
+
+    ``since`` is when it came into its state; ``next_try`` when an open one may be probed, or when
+    the probe of a half-open one is given up.  ``step`` counts how often the wait has doubled.
+    ``machines`` is, for a quota, how many there were when it was hit.
+    """
+
+    state: BreakerState
+    kind: str
+    reason: str
+    since: datetime
+    next_try: datetime | None = None
+    step: int = 0
+    machines: int | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it stands in nobody's way."""
+        return self.state is BreakerState.CLOSED
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether a probe may be made now."""
+        return not self.is_closed and (self.next_try is None or self.next_try <= now)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is stored and sent."""
+        values = {
+            "state": self.state.value,
+            "kind": self.kind,
+            "reason": self.reason,
+            "since": to_wire(self.since),
+            "nextTry": to_wire(self.next_try) if self.next_try else None,
+            "step": self.step or None,
+            "machines": self.machines,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, stored: Json) -> Breaker:
+        """From what ``to_json`` made."""
+        return cls(
+            state=BreakerState(stored["state"]),
+            kind=stored["kind"],
+            reason=stored["reason"],
+            since=from_wire(stored["since"]),
+            next_try=from_wire(stored["nextTry"]) if "nextTry" in stored else None,
+            step=int(stored.get("step", 0)),
+            machines=stored.get("machines"),
+        )
+
+
+def trip(before: Breaker | None, kind: str, reason: str, at: datetime) -> Breaker:
+    """Open after a failure of ``kind`` at ``at``.
+
+    A failed probe doubles the wait.  One that is open already stays as it is: what was under way
+    when it opened tells nothing new.
+    """
+    kind = failure_kind(kind)
+    if before is not None and before.state is BreakerState.OPEN and before.kind == kind:
+        return before
+    step = _step(before, kind, at)
+    first, longest = BACK_OFF[kind]
+    wait = min(first * 2 ** min(step, 10), longest)
+    return Breaker(BreakerState.OPEN, kind, reason[:LONGEST_REASON], at, at + wait, step)
+
+
+def _step(before: Breaker | None, kind: str, at: datetime) -> int:
+    if before is None or before.kind != kind:
+        return 0
+    if before.is_closed:
+        return before.step if at - before.since <= CALM else 0
+    return before.step + 1
+
+
+def probe(before: Breaker, at: datetime) -> Breaker:
+    """Half-open: one machine was ordered at ``at`` to find out."""
+    patience = BOOT_PATIENCE if before.kind in BOOT_KINDS else REFUSAL_PATIENCE
+    return replace(before, state=BreakerState.HALF_OPEN, since=at, next_try=at + patience)
+
+
+def recover(before: Breaker, at: datetime) -> Breaker:
+    """Closed: it works again.  It is remembered for a while, so that a relapse waits longer."""
+    return replace(before, state=BreakerState.CLOSED, since=at, next_try=None, machines=None)
+
+
+def judge(before: Breaker | None, health: Health, *, running: int, now: datetime) -> Breaker | None:
+    """A launch config's own breaker after what happened to it; ``None`` once all is forgotten.
+
+    ``health`` are its outcomes since the breaker last closed (``health.add_up``); ``running`` how
+    many of its machines run.
+    """
+    if before is None or before.is_closed:
+        if tripped := _trips(before, health, running, now):
+            return trip(before, *tripped)
+        if before is not None and now - before.since > WINDOW:
+            return None
+        return before
+    proof = _proof(before.kind, health)
+    if proof is not None and proof > before.since:
+        return recover(before, proof)
+    if before.state is BreakerState.HALF_OPEN:
+        failed = health.failed_at
+        if failed is not None and failed > before.since and not _is_shared(health.failed_kind):
+            return trip(before, health.failed_kind, health.failed_reason, now)
+    return before
+
+
+def _trips(
+    before: Breaker | None, health: Health, running: int, now: datetime
+) -> tuple[str, str, datetime] | None:
+    """Kind, reason and time, if the outcomes open a closed breaker."""
+    failed, kind = health.failed_at, health.failed_kind
+    if failed is None or _is_shared(kind) or (before is not None and failed <= before.since):
+        return None
+    if kind in BOOT_KINDS:
+        bad, good = health.boot_failures, health.came_up
+        if bad <= good or (running and bad < TREND):
+            return None
+    elif health.launched_at is not None and health.launched_at > failed:
+        return None
+    return kind, health.failed_reason, now
+
+
+def _is_shared(kind: str) -> bool:
+    return kind in SHARED_KINDS
+
+
+def _proof(kind: str, health: Health) -> datetime | None:
+    """When the contrary of ``kind`` last happened."""
+    if kind == "never-claimed":
+        return health.claimed_at
+    if kind == "never-registered":
+        return health.registered_at
+    return health.launched_at

@@ -1,0 +1,115 @@
+"""Which launch configs are tried although their breakers are open: one machine each.
+
+Where others take the work, a launch config is probed when its breaker says so.  Where all of a
+pool's are closed off, one of them is probed every one to five minutes all the same: nothing ever
+stops for good, and nothing fails faster than that (B41).
+
+Where to read next: ``breaker`` (when a probe is due), ``planning`` (which orders it).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from worker_manager.core.breaker import Breaker, BreakerState, probe
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from worker_manager.core.standing import Standing
+
+SHORTEST_WAIT = timedelta(minutes=1)
+LONGEST_WAIT = timedelta(minutes=5)
+"""Between two probes of a pool whose launch configs are all closed off; it doubles from the
+first to the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """What is probed, and what that makes of the pool's memory.
+
+    ``standings`` are the launch configs probed; ``breakers`` the pool's own, afterwards.
+    ``probed`` and ``wait`` are for the control item.
+    """
+
+    standings: Sequence[Standing] = ()
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)
+    probed: datetime | None = None
+    wait: timedelta = timedelta(0)
+
+    def covers(self, launch_config_id: str) -> bool:
+        """Whether this launch config is probed."""
+        return any(s.head.launch_config_id == launch_config_id for s in self.standings)
+
+    @property
+    def shared(self) -> dict[str, Standing]:
+        """The probes whose breaker other pools share, by launch config id."""
+        return {s.head.launch_config_id: s for s in self.standings if s.shared is not None}
+
+    def without(self, launch_configs: Collection[str]) -> Probing:
+        """Less these."""
+        kept = [s for s in self.standings if s.head.launch_config_id not in launch_configs]
+        return replace(self, standings=kept)
+
+
+def probe_now(
+    standings: Sequence[Standing],
+    breakers: Mapping[str, Breaker],
+    *,
+    capacity: int,
+    now: datetime,
+    probed: datetime | None,
+    wait: timedelta,
+) -> Probing:
+    """Pick what is to be probed, for at most ``capacity`` in all; see the module's docstring."""
+    able = sorted(
+        (s for s in standings if s.may_be_probed and s.head.capacity_per_instance <= capacity),
+        key=_next_try,
+    )
+    if any(s.held is None for s in standings):
+        picked = _due(able, capacity, now)
+        return Probing(picked, _half_open(breakers, picked, now))
+    if not able or (probed is not None and now - probed < wait):
+        return Probing((), breakers, probed, wait)
+    picked = _due(able, capacity, now)[:1] or [s for s in able if _may_be_forced(s, now)][:1]
+    if not picked:
+        return Probing((), breakers, probed, wait)
+    longer = min(max(SHORTEST_WAIT, 2 * wait), LONGEST_WAIT)
+    return Probing(picked, _half_open(breakers, picked, now), now, longer)
+
+
+def _due(able: Sequence[Standing], capacity: int, now: datetime) -> list[Standing]:
+    """Those whose time has come, one for each breaker that they share."""
+    picked: dict[str, Standing] = {}
+    for standing in able:
+        size = standing.head.capacity_per_instance
+        key = standing.shared or f"={standing.head.launch_config_id}"
+        is_due = standing.breaker is not None and standing.breaker.is_due(now)
+        if is_due and key not in picked and size <= capacity:
+            picked[key] = standing
+            capacity -= size
+    return list(picked.values())
+
+
+def _may_be_forced(standing: Standing, now: datetime) -> bool:
+    """Not what somebody else is just finding out, or found out a moment ago."""
+    breaker = standing.breaker
+    if breaker is None or standing.shared is None:
+        return True
+    return breaker.state is BreakerState.OPEN and now - breaker.since >= SHORTEST_WAIT
+
+
+def _half_open(
+    breakers: Mapping[str, Breaker], picked: Sequence[Standing], now: datetime
+) -> dict[str, Breaker]:
+    """The pool's own breakers, those of what is probed half-open."""
+    own = {s.head.launch_config_id: s.breaker for s in picked if s.shared is None and s.breaker}
+    return {**breakers, **{name: probe(breaker, now) for name, breaker in own.items()}}
+
+
+def _next_try(standing: Standing) -> tuple[float, str]:
+    breaker = standing.breaker
+    at = breaker.next_try.timestamp() if breaker and breaker.next_try else 0.0
+    return at, standing.head.launch_config_id

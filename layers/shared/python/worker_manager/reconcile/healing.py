@@ -1,0 +1,169 @@
+"""What a provision makes of outcomes: breakers judged, probes claimed, refusals told to all.
+
+Where to read next: ``core.breaker`` (the rules), ``core.standing`` (what they do to a launch
+config), ``store.offerings`` (what pools share).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from worker_manager.core.breaker import SHARED_KINDS, WHOLE_PROVIDER, Breaker, judge
+from worker_manager.core.errors import BadCredentialsError, CloudError
+from worker_manager.core.events import LAUNCH_CONFIG_RESUMED, pause_event
+from worker_manager.core.health import Health
+from worker_manager.core.model import Location, State
+from worker_manager.core.standing import location_of_offering
+from worker_manager.store.places import outbox_key
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from worker_manager.core.model import Control, Order, Plan, Pool, Worker
+    from worker_manager.core.planning import Decision
+    from worker_manager.reconcile.deps import Deps
+    from worker_manager.store.places import Place, Survey
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one call made of an order: the order as it stands now, and the rows written."""
+
+    order: Order
+    written: Sequence[Worker] = ()
+    error: CloudError | None = None
+
+
+def forgiven(breakers: Mapping[str, Breaker]) -> dict[str, datetime]:
+    """From when on outcomes count, by launch config: since its breaker closed."""
+    return {name: breaker.since for name, breaker in breakers.items() if breaker.is_closed}
+
+
+def judge_all(
+    pool: Pool,
+    breakers: Mapping[str, Breaker],
+    health: Mapping[str, Health],
+    workers: Iterable[Worker],
+    now: datetime,
+) -> dict[str, Breaker]:
+    """The launch configs' own breakers after what happened to them; forgotten ones left out."""
+    running = Counter(
+        worker.launch_config_id for worker in workers if worker.state is State.RUNNING
+    )
+    judged = {}
+    for head in pool.heads:
+        name = head.launch_config_id
+        before = breakers.get(name)
+        after = judge(before, health.get(name, Health()), running=running[name], now=now)
+        if after is None:
+            continue
+        judged[name] = after
+        if before is None or before.state is not after.state:
+            logger.warning(
+                "a breaker changed",
+                pool=pool.pool_id,
+                launchConfig=name,
+                state=after.state.value,
+                kind=after.kind,
+                reason=after.reason,
+            )
+    return judged
+
+
+def claim_probes(decision: Decision, now: datetime, deps: Deps) -> Decision:
+    """The decision less the probes that another pool is just making of the same offering."""
+    lost = [
+        name
+        for name, standing in decision.probing.shared.items()
+        if standing.shared is not None
+        and standing.breaker is not None
+        and not deps.stores.offerings.claim(
+            deps.provider_id, standing.shared, standing.breaker, now
+        )
+    ]
+    return decision.without(lost) if lost else decision
+
+
+def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
+    """Tell all pools what the cloud refused, and what a probe got; returns what was refused."""
+    refused = set()
+    told: set[tuple[str, str]] = set()
+    for outcome in outcomes:
+        error, offering = outcome.error, outcome.order.offering
+        if error is not None and (key := _shared_key(error, offering)):
+            refused.add(offering)
+            if (key, error.kind) not in told:
+                told.add((key, error.kind))
+                _tell(plan, key, error, deps)
+        elif error is None and outcome.order.is_probe and outcome.order.launched:
+            for key in (offering, WHOLE_PROVIDER):
+                deps.stores.offerings.worked(plan.provider_id, key, deps.clock())
+        elif error is not None and not outcome.order.is_open:
+            refused.add(offering)
+    return refused
+
+
+def _shared_key(error: CloudError, offering: str) -> str | None:
+    """Under what a refusal is kept for all pools, if it says anything about the others."""
+    if isinstance(error, BadCredentialsError):
+        return WHOLE_PROVIDER
+    return offering if error.kind in SHARED_KINDS else None
+
+
+def _tell(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:
+    deps.stores.offerings.failed(
+        plan.provider_id, key, kind=error.kind, reason=str(error), at=deps.clock()
+    )
+    level = logger.error if key == WHOLE_PROVIDER else logger.warning
+    level("an offering was refused", provider=plan.provider_id, offering=key, kind=error.kind)
+
+
+def freed(survey: Survey, deps: Deps) -> dict[str, Breaker]:
+    """The open offerings, those of a quota due at once where there are fewer machines by now.
+
+    How many there were is what the first complete list after the refusal showed.
+    """
+    now = deps.clock()
+    found = {}
+    for key, breaker in survey.offerings.items():
+        place = survey.places.get(Location(location_of_offering(key)))
+        found[key] = breaker
+        if breaker.kind != "quota-exceeded" or place is None:
+            continue
+        if breaker.machines is None:
+            _count_machines(key, breaker, place, deps)
+        elif place.baseline.machines < breaker.machines:
+            found[key] = replace(breaker, next_try=now)
+    return found
+
+
+def _count_machines(key: str, breaker: Breaker, place: Place, deps: Deps) -> None:
+    if place.complete is not None and place.complete > breaker.since:
+        after = replace(breaker, machines=place.baseline.machines)
+        deps.stores.offerings.counted(deps.provider_id, key, breaker, after)
+
+
+def end_pauses(pool: Pool, control: Control, deps: Deps) -> Control:
+    """Take out the pauses whose time is over, each with the event that tells of it."""
+    now = deps.clock()
+    kept = dict(control.pauses)
+    for name, pause in control.pauses.items():
+        if pause.until > now:
+            continue
+        event = pause_event(
+            LAUNCH_CONFIG_RESUMED,
+            pool.pool_id,
+            pool.provider_id,
+            name,
+            at=pause.until,
+            reason="the pause is over",
+        )
+        seen = kept.copy()
+        del kept[name]
+        if deps.stores.pauses.write(pool.pool_id, seen, kept, event=event, now=now):
+            deps.outbox.send(outbox_key([event], now), [event])
+    return replace(control, pauses=kept)
