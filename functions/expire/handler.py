@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from worker_manager.metrics import meter
 from worker_manager.reconcile.expire import expire
 from worker_manager.wiring import loops
 
 
+@meter.written
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take the schedule's event."""
     return expire(loops.keeper())

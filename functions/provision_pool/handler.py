@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.errors import ProviderNotReadyError
 from worker_manager.core.messages import ProvisionPool
+from worker_manager.metrics import meter
 from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.provision import provision
 from worker_manager.settings import MissingSettingError
@@ -21,6 +23,7 @@ RESERVE = timedelta(seconds=3)
 """Kept back for writing down what came of the last calls."""
 
 
+@meter.written
 @loops.when_ready
 def handle(event: dict[str, Any], context: LambdaContext) -> None:
     """Take records of ``provision.fifo``.
@@ -36,8 +39,17 @@ def handle(event: dict[str, Any], context: LambdaContext) -> None:
     for record in event["Records"]:
         try:
             message = ProvisionPool.from_json(json.loads(record["body"]))
-            provision(message, loops.loop(), Deadline(remaining))
+            deps, started = loops.loop(), monotonic()
+            report = provision(message, deps, Deadline(remaining))
+            meter.provisioned(
+                deps.provider_id,
+                report.pool_id,
+                facts=report.facts,
+                ordered=report.ordered,
+                seconds=monotonic() - started,
+            )
         except (MissingSettingError, ProviderNotReadyError):
             raise
         except Exception:
+            meter.crashed()
             logger.exception("a pool failed, its next tick repairs", body=record["body"])

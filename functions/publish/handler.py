@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from worker_manager.metrics import meter
 from worker_manager.reconcile.mailing import send_mail
 from worker_manager.reconcile.publish import publish
 from worker_manager.wiring import loops
 
 
+@meter.written
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take the schedule's event."""
     keeper = loops.keeper()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from time import monotonic
 from typing import Any
 
 from worker_manager.core.errors import ProviderNotReadyError
+from worker_manager.metrics import meter
 from worker_manager.reconcile.scan import read, scan
 from worker_manager.settings import MissingSettingError
 from worker_manager.telemetry import logger
 from worker_manager.wiring import loops
 
 
+@meter.written
 @loops.when_ready
 def handle(event: dict[str, Any], _context: object) -> None:
     """Take records of ``scan.fifo``.
@@ -22,11 +25,13 @@ def handle(event: dict[str, Any], _context: object) -> None:
     """
     for record in event["Records"]:
         try:
-            deps = loops.loop()
+            deps, started = loops.loop(), monotonic()
             message = read(json.loads(record["body"]), deps)
             if message is not None:
-                scan(message, deps)
+                report = scan(message, deps)
+                meter.scanned(deps.provider_id, report, seconds=monotonic() - started)
         except (MissingSettingError, ProviderNotReadyError):
             raise
         except Exception:
+            meter.crashed()
             logger.exception("a scan failed, the next list repairs", body=record["body"][:500])

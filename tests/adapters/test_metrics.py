@@ -24,9 +24,9 @@ FACTS = {
 }
 
 
-def a_meter(*, namespace: str | None = "stage", by_pool: bool = False) -> Meter:
+def a_meter(*, namespace: str = "stage", by_pool: bool = False) -> Meter:
     meter = Meter()
-    meter.configure(namespace=namespace, by_pool=by_pool)
+    meter.configure(namespace=namespace, by_pool=by_pool, owner="aws")
     return meter
 
 
@@ -139,14 +139,19 @@ def test_a_registration_tells_both_parts_of_its_wait(capsys: pytest.CaptureFixtu
 
 def test_every_moment_has_its_metric(capsys: pytest.CaptureFixture[str]) -> None:
     meter = a_meter()
-    meter.provision_ticked("aws", pools=3)
-    meter.scan_ticked("aws", locations=4, believed=3, machines=17, seconds=2)
-    meter.scanned("aws", "proj-x/pool-1", seen=5, missing=1, strays=0, seconds=1)
+    meter.provision_ticked("aws", {"stale": False, "pools": 3})
+    meter.provision_ticked("aws", {"stale": True, "pools": 0})
+    lists = {"stale": False, "locations": 4, "believed": 3, "machines": 17}
+    meter.scan_ticked("aws", lists, seconds=2)
+    meter.scan_ticked("aws", {"stale": True}, seconds=2)
+    scan = {"pool": "proj-x/pool-1", "seen": 5, "missing": 1, "strays": 0}
+    meter.scanned("aws", scan, seconds=1)
+    meter.scanned("aws", {"pool": "proj-x/pool-1", "stale": True}, seconds=1)
     meter.launched("aws", instances=4)
     meter.throttled("aws")
     meter.breaker_opened("aws")
-    meter.crashed("aws")
-    meter.provider_failed("aws")
+    meter.crashed()
+    meter.provider_failed()
     meter.stopped(a_worker(created=NOW), NOW + timedelta(hours=1))
     meter.mail_failed()
     meter.flush()
@@ -204,11 +209,8 @@ def test_more_values_than_a_line_can_hold_are_all_written(
     assert sum(len(line["CloudThrottles"]) for line in lines(capsys)) == 200
 
 
-@pytest.mark.parametrize("namespace", [None, ""])
-def test_without_a_namespace_nothing_is_written(
-    capsys: pytest.CaptureFixture[str], namespace: str | None
-) -> None:
-    meter = a_meter(namespace=namespace)
+def test_without_a_namespace_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    meter = a_meter(namespace="")
     provision(meter)
     meter.mail_failed()
     meter.flush()

@@ -14,6 +14,7 @@ See ``infra/decisions`` for the reasons and ``infra.constructs.watching`` for al
 from __future__ import annotations
 
 from functools import wraps
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from aws_lambda_powertools.metrics import MetricUnit
@@ -73,13 +74,18 @@ class Meter:
     def __init__(self) -> None:
         self._namespace = ""
         self._by_pool = False
+        self._owner = NO_PROVIDER
         self._values: list[_Value] = []
         self._pools: set[str] = set()
 
-    def configure(self, *, namespace: str | None, by_pool: bool = False) -> None:
-        """Say where the numbers belong; an empty ``namespace`` means that nobody wants them."""
-        self._namespace = namespace or ""
+    def configure(self, *, namespace: str, by_pool: bool = False, owner: str = NO_PROVIDER) -> None:
+        """Say where the numbers belong; an empty ``namespace`` means that nobody wants them.
+
+        ``owner`` is the provider that this function works for, if it is one's.
+        """
+        self._namespace = namespace
         self._by_pool = by_pool
+        self._owner = owner
         self._values.clear()
         self._pools.clear()
 
@@ -104,41 +110,35 @@ class Meter:
         for key, name in _FACTS.items():
             if key in facts:
                 self._add(provider_id, name, facts[key], pool_id=pool_id)
-        existing = facts["running"] + facts["requested"]
+        existing = facts.get("running", 0) + facts.get("requested", 0)
         self._add(provider_id, "ExistingCapacity", existing, pool_id=pool_id)
-        counted = facts.get("costing", existing + facts["stopping"] + facts["quarantined"])
-        self._add(provider_id, "OverMaximum", max(0, counted - facts["maxCapacity"]))
+        others = facts.get("stopping", 0) + facts.get("quarantined", 0)
+        beyond = facts.get("costing", existing + others) - facts.get("maxCapacity", inf)
+        self._add(provider_id, "OverMaximum", max(0, beyond))
 
-    def provision_ticked(self, provider_id: str, *, pools: int) -> None:
-        """A tick told ``pools`` pools to look at themselves."""
-        self._add(provider_id, "ProvisionTicks", 1)
-        self._add(provider_id, "Pools", pools)
+    def provision_ticked(self, provider_id: str, report: Mapping[str, Any]) -> None:
+        """A tick told its pools to look at themselves (``reconcile.ticks``)."""
+        if not report["stale"]:
+            self._add(provider_id, "ProvisionTicks", 1)
+            self._add(provider_id, "Pools", report["pools"])
 
-    def scan_ticked(
-        self, provider_id: str, *, locations: int, believed: int, machines: int, seconds: float
-    ) -> None:
-        """A tick listed ``locations``, of which ``believed`` gave a list that is believed."""
-        self._add(provider_id, "ScanTicks", 1)
-        self._add(provider_id, "ListSeconds", seconds, unit=MetricUnit.Seconds)
-        self._add(provider_id, "StaleLocations", locations - believed)
-        self._add(provider_id, "Machines", machines)
+    def scan_ticked(self, provider_id: str, report: Mapping[str, Any], *, seconds: float) -> None:
+        """A tick listed its locations (``reconcile.listing``), some to a list that is believed."""
+        if not report["stale"]:
+            self._add(provider_id, "ScanTicks", 1)
+            self._add(provider_id, "ListSeconds", seconds, unit=MetricUnit.Seconds)
+            self._add(provider_id, "StaleLocations", report["locations"] - report["believed"])
+            self._add(provider_id, "Machines", report["machines"])
 
-    def scanned(
-        self,
-        provider_id: str,
-        pool_id: str,
-        *,
-        seen: int,
-        missing: int,
-        strays: int,
-        seconds: float,
-    ) -> None:
-        """A pool's workers in one location were held against a list."""
-        self._pools.add(pool_id)
+    def scanned(self, provider_id: str, report: Mapping[str, Any], *, seconds: float) -> None:
+        """A pool's workers in one location were held against a list (``reconcile.scan``)."""
+        if report.get("stale"):
+            return
+        self._pools.add(report["pool"])
         self._add(provider_id, "ScanSeconds", seconds, unit=MetricUnit.Seconds)
-        self._add(provider_id, "SeenMachines", seen)
-        self._add(provider_id, "MissingMachines", missing)
-        self._add(provider_id, "StrayMachines", strays)
+        self._add(provider_id, "SeenMachines", report["seen"])
+        self._add(provider_id, "MissingMachines", report["missing"])
+        self._add(provider_id, "StrayMachines", report["strays"])
 
     def launched(self, provider_id: str, *, instances: int) -> None:
         """An order was settled, and so many of its instances came about."""
@@ -159,13 +159,13 @@ class Meter:
         """A launch config is not ordered from for a while."""
         self._add(provider_id, "BreakersOpened", 1)
 
-    def crashed(self, provider_id: str) -> None:
-        """One pool's message failed for a reason that nobody foresaw."""
-        self._add(provider_id, "Crashes", 1)
+    def crashed(self) -> None:
+        """One message of this function failed for a reason that nobody foresaw."""
+        self._add(self._owner, "Crashes", 1)
 
-    def provider_failed(self, provider_id: str) -> None:
-        """The provider as a whole cannot work: it does not start, or may not act."""
-        self._add(provider_id, "ProviderFailures", 1)
+    def provider_failed(self) -> None:
+        """This function's provider as a whole cannot work: it does not start, or may not act."""
+        self._add(self._owner, "ProviderFailures", 1)
 
     def mail_failed(self) -> None:
         """A mail to a pool's owner could not be sent; what it tells of is recorded all the same."""

@@ -23,6 +23,7 @@ from worker_manager.core.ids import IDENTIFIER, is_identifier
 from worker_manager.core.model import PoolError, WorkerKey
 from worker_manager.core.moments import from_wire, to_wire, whole_milliseconds
 from worker_manager.core.scopes import AllOf
+from worker_manager.metrics import REPORTED, meter
 from worker_manager.store.pool_errors import sort_key
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def report(call: Call, deps: ApiDeps) -> WorkerPoolError:
     )
     if (repeated := _reported_before(error, deps)) is not None:
         return pool_error(repeated)
+    meter.failed(pool.provider_id, REPORTED)
     deps.outbox.report(error, pool.provider_id)
     return pool_error(error)
 

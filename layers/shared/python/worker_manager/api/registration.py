@@ -22,6 +22,7 @@ from worker_manager.core.events import WORKER_RUNNING, with_event
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.identity.static import hash_secret
+from worker_manager.metrics import meter
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ def _tell(before: Worker, after: Worker, deps: ApiDeps, now: datetime) -> None:
     if before.state is not State.REQUESTED:
         return
     key = after.key
+    meter.registered(after)
     logger.info("worker registered", pool=key.pool_id, group=key.group, worker=key.worker_id)
     if after.launch_config_id is not None:
         with after_commit("counting a registration"):

@@ -22,6 +22,7 @@ from worker_manager.core.errors import (
 from worker_manager.core.messages import ScanPool
 from worker_manager.core.model import Location, MachineStatus, Sighting
 from worker_manager.core.sightings import CONSISTENT_LISTS, too_many_strays
+from worker_manager.metrics import meter
 from worker_manager.queues import Message
 from worker_manager.reconcile.moves import leave_pools
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
@@ -104,9 +105,7 @@ def _may_list(place: Place, now: datetime) -> bool:
     return place.stale_since is None or place.not_before is None or place.not_before <= now
 
 
-def _list_and_tell(
-    place: Place, members: Sequence[Membership], tick: Tick, deps: Deps
-) -> Told:
+def _list_and_tell(place: Place, members: Sequence[Membership], tick: Tick, deps: Deps) -> Told:
     """One location, so that none waits for a slower one."""
     listing = _list(place, deps)
     if isinstance(listing, CloudError):
@@ -130,7 +129,10 @@ def _list(place: Place, deps: Deps) -> Listing | CloudError:
     try:
         sightings = list(deps.provider.instances(place.location))
     except CloudError as error:
-        wait = error.retry_after if isinstance(error, ThrottledError) else timedelta(0)
+        wait = timedelta(0)
+        if isinstance(error, ThrottledError):
+            meter.throttled(deps.provider_id)
+            wait = error.retry_after
         deps.stores.places.stale(
             deps.provider_id,
             place.location,
