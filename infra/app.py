@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aws_cdk import App
 
-from infra.build_layers import LAMBDA, RUNTIME, content_hash
+from infra.build_layers import LAMBDA, LAYERS, PULSE, RUNTIME, content_hash
 from infra.settings import STAGES, StageSettings
 from infra.stack import Code, WorkerManagerStack
 
@@ -42,15 +42,16 @@ def synthesise(
 
 def deployed_code() -> Code:
     """The code as it goes to Lambda; ``make layers`` builds the layer."""
-    runtime_layer = LAMBDA.folder(RUNTIME)
+    built = {LAMBDA.folder(layer): layer for layer in LAYERS}
 
     def hash_of(folder: Path) -> str | None:
-        return content_hash(RUNTIME, target=LAMBDA) if folder == runtime_layer else None
+        return content_hash(built[folder], target=LAMBDA) if folder in built else None
 
     return Code(
         functions=ROOT / "functions",
         shared_layer=ROOT / "layers" / "shared",
-        runtime_layer=runtime_layer,
+        runtime_layer=LAMBDA.folder(RUNTIME),
+        pulse_layer=LAMBDA.folder(PULSE),
         hash_of=hash_of,
     )
 

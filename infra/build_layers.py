@@ -27,7 +27,10 @@ _ROOT = Path(__file__).resolve().parent.parent
 RUNTIME = "runtime"
 """The layer of every function."""
 
-LAYERS = (RUNTIME,)
+PULSE = "pulse"
+"""The layer of the one function that speaks AMQP."""
+
+LAYERS = (RUNTIME, PULSE)
 """The layers that functions use; a cloud's own layer joins when its provider does."""
 
 _AWS_SERVICES = frozenset({"dynamodb", "ec2", "events", "s3", "secretsmanager", "sqs", "sts"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +52,33 @@ class ProviderSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PulseSettings:
+    """An AMQP broker that Taskcluster's other services listen to, such as Mozilla's Pulse.
+
+    ``url`` is ``amqps://host[:port]``, without credentials: those are in the secret
+    ``wm-<stage>-pulse``.  Exchanges are named ``exchange/<namespace>/v1/…``; a Taskcluster queue
+    listens to the default.
+    """
+
+    url: str
+    virtual_host: str = "/"
+    namespace: str = "taskcluster-worker-manager"
+
+    def __post_init__(self) -> None:
+        """Refuse what no connection could be made of, and what everybody could read."""
+        given = urlsplit(self.url)
+        if given.scheme not in ("amqp", "amqps") or not given.hostname or given.path:
+            raise ValueError(f"{self.url}: a broker's URL is amqps://host[:port]")
+        if given.username or given.password:
+            raise ValueError("a broker's user and password belong into its secret")
+
+    @property
+    def full_url(self) -> str:
+        """With the virtual host, percent-encoded."""
+        return f"{self.url}/{quote(self.virtual_host, safe='')}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class StageSettings:
     """One deployment of the service.
 
@@ -61,6 +89,7 @@ class StageSettings:
     ``None`` the clients and roles are those of our own secret.
     ``list_lag_seconds`` is how long a cloud's list may lag behind a launch.
     ``timings`` overrides intervals of ``worker_manager.core.timing`` by name, in seconds.
+    ``pulse`` is a broker to publish all events to as well, for a Taskcluster queue to hear.
     ``mail_from`` is who e-mails owners of pools of errors, an identity of SES that is verified in
     this account and region; ``None`` sends no mail.
     ``has_event_queue`` keeps a copy of each event in a queue, for whoever wants to read along.
@@ -82,6 +111,7 @@ class StageSettings:
     burst_requests: int = 1000
     log_level: str = "INFO"
     mail_from: str | None = None
+    pulse: PulseSettings | None = None
     account: str | None = None
     region: str | None = None
 

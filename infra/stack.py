@@ -22,6 +22,7 @@ from aws_cdk import aws_sqs as sqs
 from infra.constructs.api import Api
 from infra.constructs.function import Service, ServiceFunction
 from infra.constructs.provider_loop import ProviderLoop, Surroundings
+from infra.constructs.pulse import Pulse
 from infra.constructs.queues import dead_letters
 from infra.constructs.tables import Tables
 from infra.settings import TICKS
@@ -46,6 +47,7 @@ class Code:
     functions: Path
     shared_layer: Path
     runtime_layer: Path
+    pulse_layer: Path
     hash_of: Callable[[Path], str | None]
 
 
@@ -95,6 +97,15 @@ class WorkerManagerStack(Stack):
             },
             schedule_state=self.schedule_state,
         )
+        if settings.pulse:
+            Pulse(
+                self,
+                "Pulse",
+                service=self.service,
+                settings=settings.pulse,
+                bus=self.bus,
+                layer=self._layer("PulseLayer", code.pulse_layer, code),
+            )
         self.loops = self._provider_loops()
         self._by_the_clock()
         self._front_door()
@@ -133,21 +144,23 @@ class WorkerManagerStack(Stack):
 
     def _layers(self, code: Code) -> list[lambda_.ILayerVersion]:
         return [
-            lambda_.LayerVersion(
-                self,
-                name,
-                code=lambda_.Code.from_asset(
-                    str(folder), exclude=exclude, asset_hash=code.hash_of(folder)
-                ),
-                compatible_architectures=[lambda_.Architecture.ARM_64],
-                description=f"{folder.name}: {self._settings.name}",
-            )
-            for name, folder, exclude in (
-                ("SharedLayer", code.shared_layer, ["**/__pycache__"]),
-                # Its compiled files were written for Lambda, see ``build_layers``.
-                ("RuntimeLayer", code.runtime_layer, None),
-            )
+            self._layer("SharedLayer", code.shared_layer, code, exclude=["**/__pycache__"]),
+            # Its compiled files were written for Lambda, see ``build_layers``.
+            self._layer("RuntimeLayer", code.runtime_layer, code),
         ]
+
+    def _layer(
+        self, name: str, folder: Path, code: Code, *, exclude: list[str] | None = None
+    ) -> lambda_.ILayerVersion:
+        return lambda_.LayerVersion(
+            self,
+            name,
+            code=lambda_.Code.from_asset(
+                str(folder), exclude=exclude, asset_hash=code.hash_of(folder)
+            ),
+            compatible_architectures=[lambda_.Architecture.ARM_64],
+            description=f"{folder.name}: {self._settings.name}",
+        )
 
     def _providers(self) -> str:
         return json.dumps(

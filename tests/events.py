@@ -113,3 +113,18 @@ def _an_sqs_record(number: int, body: Any, *, queue: str, group: str) -> dict[st
         "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{queue}",
         "awsRegion": "us-east-1",
     }
+
+
+def a_bus_event(name: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+    """What a rule of EventBridge sends of an event that we published."""
+    return {
+        "version": "0",
+        "id": "7bf73129-1428-4cd3-a780-95db273d1602",
+        "detail-type": name,
+        "source": "worker-manager",
+        "account": "123456789012",
+        "time": "2026-01-02T03:04:05Z",
+        "region": "us-east-1",
+        "resources": [],
+        "detail": dict(detail),
+    }

@@ -66,6 +66,7 @@ class ServiceFunction(Construct):
         provider_id: str | None = None,
         timeout_seconds: int = 29,
         memory_mb: int = 512,
+        more_layers: Sequence[lambda_.ILayerVersion] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         self._service = service
@@ -98,7 +99,7 @@ class ServiceFunction(Construct):
                 asset_hash=service.hash_of(folder_path),
             ),
             handler="handler.handle",
-            layers=service.layers,
+            layers=[*service.layers, *more_layers],
             role=role,
             log_group=log_group,
             memory_size=memory_mb,

@@ -11,7 +11,7 @@ from constructs import Construct
 if TYPE_CHECKING:
     from infra.settings import ProviderSettings, StageSettings
 
-_GRACE_SECONDS = 30
+GRACE_SECONDS = 30
 """By how much a message stays hidden longer than its function may run."""
 
 
@@ -70,7 +70,7 @@ class LoopQueues(Construct):
             queue_name=self._name(f"{verb}-ticks"),
             enforce_ssl=True,
             retention_period=Duration.minutes(5),
-            visibility_timeout=Duration.seconds(timeout_seconds + _GRACE_SECONDS),
+            visibility_timeout=Duration.seconds(timeout_seconds + GRACE_SECONDS),
             removal_policy=RemovalPolicy.DESTROY,
         )
 
@@ -86,7 +86,7 @@ class LoopQueues(Construct):
             fifo_throughput_limit=sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
             enforce_ssl=True,
             retention_period=Duration.minutes(5),
-            visibility_timeout=Duration.seconds(timeout_seconds + _GRACE_SECONDS),
+            visibility_timeout=Duration.seconds(timeout_seconds + GRACE_SECONDS),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=dead_letters(self, f"{verb.title()}Dead", name=name, fifo=True),
                 max_receive_count=3,
@@ -102,7 +102,7 @@ class LoopQueues(Construct):
             queue_name=name,
             enforce_ssl=True,
             retention_period=Duration.days(4),
-            visibility_timeout=Duration.seconds(timeout_seconds + _GRACE_SECONDS),
+            visibility_timeout=Duration.seconds(timeout_seconds + GRACE_SECONDS),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=dead_letters(self, "AdvanceDead", name=name), max_receive_count=5
             ),

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.build_layers import HERE, RUNTIME, build
+from infra.build_layers import HERE, PULSE, RUNTIME, build
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,6 +69,7 @@ def main() -> None:
         functions=ROOT / "functions",
         shared_layer=ROOT / "layers" / "shared",
         runtime_layer=HERE.folder(RUNTIME),
+        pulse_layer=HERE.folder(PULSE),
         hash_of=_name_of,
     )
     synthesise(STAGES["local"], code=code, outdir=_OUT, in_place=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -24,12 +25,12 @@ from botocore.loaders import Loader, create_loader
 from botocore.session import Session
 
 from infra.app import synthesise
-from infra.settings import STAGES
+from infra.settings import STAGES, PulseSettings
 from infra.stack import Code
 from tests.events import an_sqs_event
 from tests.functions.lambda_context import LambdaContext
 from tests.functions.roles import NotAllowedError, Role
-from worker_manager.wiring import api, loops, queue
+from worker_manager.wiring import api, loops, pulse, queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,12 +41,17 @@ BOOK = {
     "clients": [{"clientId": "test/root", "accessToken": TOKEN, "scopes": ["*"]}],
     "issuer": {"clientId": "test/issuer", "accessToken": TOKEN},
 }
+SECRETS = {
+    "auth": json.dumps(BOOK),
+    "pulse": json.dumps({"username": "guest", "password": "guest"}),
+}
 BUILDERS = (
     loops.provider_loop,
     loops.keeper,
     api.pools_api,
     api.workers_api,
     queue.queue_api,
+    pulse.pulse,
 )
 
 
@@ -57,7 +63,7 @@ SURROUNDINGS = ("AWS_", "TZ", "PATH", "HOME", "MOTO")
 
 @cache
 def local_template() -> dict[str, Any]:
-    """The local stage, synthesised once; layers are not needed to read it."""
+    """The local stage with all that is optional, synthesised once; layers are not needed for it."""
     with TemporaryDirectory() as folder:
         top = Path(folder)
         layer = top / "layer"
@@ -67,9 +73,11 @@ def local_template() -> dict[str, Any]:
             functions=ROOT / "functions",
             shared_layer=layer,
             runtime_layer=layer,
+            pulse_layer=layer,
             hash_of=lambda folder: folder.name,
         )
-        file = synthesise(STAGES["local"], code=code, outdir=top / "out", in_place=True)
+        settings = replace(STAGES["local"], pulse=PulseSettings(url="amqp://127.0.0.1:9"))
+        file = synthesise(settings, code=code, outdir=top / "out", in_place=True)
         template: dict[str, Any] = json.loads(file.read_text())
         return template
 
@@ -138,7 +146,7 @@ class DeployedStage:
     def _create_the_rest(self) -> None:
         secrets = _client("secretsmanager")
         for logical_id, found in _of_type("AWS::SecretsManager::Secret"):
-            text = json.dumps(BOOK) if found["Name"].endswith("auth") else "generated"
+            text = SECRETS.get(found["Name"].removeprefix("wm-local-"), "generated")
             made = secrets.create_secret(Name=found["Name"], SecretString=text)
             self._refs[logical_id] = made["ARN"]
         for logical_id, found in _of_type("AWS::Events::EventBus"):

@@ -27,6 +27,7 @@ NEEDED = {
     "pools-api": ("WM_ROOT_URL", "WM_BUS", "WM_AUTH_SECRET"),
     "workers-api": ("WM_ROOT_URL", "WM_BUS", "WM_AUTH_SECRET"),
     "queue-api": ("WM_ROOT_URL", "WM_TABLE_QUEUE", "WM_AUTH_SECRET"),
+    "pulse": ("WM_PULSE_URL", "WM_PULSE_NAMESPACE", "WM_PULSE_SECRET", "WM_QUEUE_DEAD"),
 }
 """What each function cannot do anything without."""
 
@@ -45,6 +46,8 @@ def a_fresh_event(name: str) -> dict[str, Any]:
             )
         case "advance-aws":
             return an_sqs_event([Resume("proj-x/pool-1", "t-1").to_json()])
+        case "pulse":
+            return an_sqs_event([])
         case "expire" | "publish":
             return {}
         case _:

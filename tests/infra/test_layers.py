@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.build_layers import HERE, LAMBDA, RUNTIME, build, compiler, foreign_libraries, prune
+from infra.build_layers import HERE, LAMBDA, LAYERS, build, compiler, foreign_libraries, prune
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / "layers" / "shared" / "python"
@@ -27,10 +27,11 @@ def _project() -> dict[str, set[str]]:
         "runtime": set(project["dependencies"]),
         "google": set(extras["google"]),
         "azure": set(extras["azure"]),
+        "pulse": set(extras["amqp"]),
     }
 
 
-@pytest.mark.parametrize("layer", ["runtime", "google", "azure"])
+@pytest.mark.parametrize("layer", ["runtime", "google", "azure", "pulse"])
 def test_a_layer_has_what_the_project_depends_on(layer: str) -> None:
     folder = ROOT / "layers" / layer
 
@@ -38,7 +39,7 @@ def test_a_layer_has_what_the_project_depends_on(layer: str) -> None:
     assert _pins(folder / "requirements.txt") <= _pins(folder / "requirements.lock")
 
 
-@pytest.mark.parametrize("layer", ["runtime", "google", "azure"])
+@pytest.mark.parametrize("layer", ["runtime", "google", "azure", "pulse"])
 def test_a_lock_pins_every_version_and_names_no_index(layer: str) -> None:
     locked = _pins(ROOT / "layers" / layer / "requirements.lock")
 
@@ -102,13 +103,13 @@ def test_only_the_very_python_of_the_target_compiles() -> None:
 
 def test_the_library_finds_all_it_imports_in_the_layers() -> None:
     """Without this project's environment, as on Lambda: a missing requirement shows here."""
-    runtime = build(RUNTIME, target=HERE) / "python"
+    layers = [str(build(layer, target=HERE) / "python") for layer in LAYERS]
     modules = sorted(
         ".".join(path.relative_to(SHARED).with_suffix("").parts).removesuffix(".__init__")
         for path in (SHARED / "worker_manager").rglob("*.py")
     )
     code = (
-        f"import sys, importlib; sys.path[:0] = [{str(SHARED)!r}, {str(runtime)!r}]\n"
+        f"import sys, importlib; sys.path[:0] = {[str(SHARED), *layers]!r}\n"
         f"for name in {modules!r}: importlib.import_module(name)\n"
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.app import synthesise
-from infra.settings import STAGES, StageSettings
+from infra.settings import STAGES, PulseSettings, StageSettings
 from infra.stack import Code
 
 if TYPE_CHECKING:
@@ -27,19 +27,21 @@ FOLDERS = (
     "advance",
     "expire",
     "publish",
+    "pulse",
 )
 
 
 @pytest.fixture(scope="session")
 def stub_code(tmp_path_factory: pytest.TempPathFactory) -> Code:
     top = tmp_path_factory.mktemp("code")
-    for folder in (*(f"functions/{name}" for name in FOLDERS), "shared", "runtime"):
+    for folder in (*(f"functions/{name}" for name in FOLDERS), "shared", "runtime", "amqp"):
         (top / folder).mkdir(parents=True)
         (top / folder / "handler.py").write_text(f"# {folder}\n")
     return Code(
         functions=top / "functions",
         shared_layer=top / "shared",
         runtime_layer=top / "runtime",
+        pulse_layer=top / "amqp",
         hash_of=lambda folder: None,
     )
 
@@ -60,6 +62,12 @@ def template_of(
 @pytest.fixture(scope="session")
 def local_template(template_of: Callable[[StageSettings], dict[str, Any]]) -> dict[str, Any]:
     return template_of(STAGES["local"])
+
+
+@pytest.fixture(scope="session")
+def full_template(template_of: Callable[[StageSettings], dict[str, Any]]) -> dict[str, Any]:
+    """The local stage with all that is optional."""
+    return template_of(replace(STAGES["local"], pulse=PulseSettings(url="amqps://pulse.example")))
 
 
 @pytest.fixture(scope="session")

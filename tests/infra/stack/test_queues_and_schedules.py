@@ -32,12 +32,12 @@ def explained(section: str) -> set[str]:
     return set(re.findall(r"\*\*`([^`]+)`\*\*", text))
 
 
-def test_the_readme_explains_every_queue_by_its_name(local_template: Template) -> None:
-    assert explained("Queues") == set(_queues(local_template))
+def test_the_readme_explains_every_queue_by_its_name(full_template: Template) -> None:
+    assert explained("Queues") == set(_queues(full_template))
 
 
-def test_the_readme_explains_every_function_by_its_name(local_template: Template) -> None:
-    assert explained("Functions") == set(names(local_template))
+def test_the_readme_explains_every_function_by_its_name(full_template: Template) -> None:
+    assert explained("Functions") == set(names(full_template))
 
 
 def test_the_readme_explains_every_schedule_by_its_name(local_template: Template) -> None:

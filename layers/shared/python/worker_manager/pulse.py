@@ -40,6 +40,10 @@ class Broker(Protocol):
         """Publish; returns the names of those that were confirmed.  Never raises for the others."""
         ...
 
+    def close(self) -> None:
+        """Give up whatever is kept open."""
+        ...
+
 
 class AmqpBroker:
     """An AMQP 0-9-1 broker, such as RabbitMQ."""

@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING
 
 from worker_manager import settings as settings_module
 from worker_manager.pulse import AmqpBroker
+from worker_manager.queues import SqsSender
 from worker_manager.secrets import login
 from worker_manager.wiring.base import Base
 
 if TYPE_CHECKING:
     from worker_manager.pulse import Broker
+    from worker_manager.queues import Sender
 
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """The broker, and whose exchanges ours are."""
+    """The broker, whose exchanges ours are, and where events go that do not fit into any."""
 
     broker: Broker
     namespace: str
+    dead: Sender
 
 
 @cache
@@ -34,4 +37,5 @@ def pulse() -> Pulse:
     namespace = base.settings.required("WM_PULSE_NAMESPACE")
     known = login(base.secret("WM_PULSE_SECRET"))
     broker = AmqpBroker(url, username=known.username, password=known.password)
-    return Pulse(broker, namespace)
+    dead = SqsSender(base.client("sqs"), base.settings.required("WM_QUEUE_DEAD"))
+    return Pulse(broker, namespace, dead)
