@@ -163,6 +163,7 @@ class Api:
                 "aws": {"provision": self.provision, "advance": self.advance},
                 "aws-2": {"provision": self.other_provision, "advance": MemorySender()},
             },
+            has_embedded_queue=True,
             queue=self.queue,
             issuer=ISSUER,
             clock=clock,

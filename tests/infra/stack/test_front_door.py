@@ -29,6 +29,12 @@ Template = dict[str, Any]
         ("/api/worker-manager/v1/workers/a%2Fb/g/w", "workers-api"),
         ("/api/worker-manager/v1/worker-pool-errors/a%2Fb", "workers-api"),
         ("/api/queue/v1/claim-work/a%2Fb", "queue-api"),
+        ("/references/manifest.json", "pools-api"),
+        ("/references/worker-manager/v1/api.json", "pools-api"),
+        ("/references/queue/v1/api.json", "queue-api"),
+        ("/schemas/common/metaschema.json", "pools-api"),
+        ("/schemas/worker-manager/v1/worker-full.json", "pools-api"),
+        ("/schemas/queue/v1/create-task-request.json", "queue-api"),
     ],
 )
 def test_a_path_is_answered_by_its_function(

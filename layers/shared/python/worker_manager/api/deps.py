@@ -71,6 +71,8 @@ class ApiDeps:
     providers: Mapping[str, ProviderSettings]
     senders: Mapping[str, Mapping[str, Sender]]
     queue: QueueClient
+    has_embedded_queue: bool
+    """Whether that queue is ours, under the same root URL."""
     issuer: Issuer
     clock: Callable[[], datetime]
     new_secret: Callable[[], str]

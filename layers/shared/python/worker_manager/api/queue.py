@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import paging
+from worker_manager.api.references import routes_of
 from worker_manager.api.routing import PAGING, Call, Route
 from worker_manager.core.scopes import AllOf, Expression
 from worker_manager.queue import requests
@@ -159,6 +160,13 @@ ROUTES: tuple[Route[QueueDeps], ...] = (
         "PUT",
         "/task/<taskId>",
         create_task,
+        scopes=AllOf(
+            (
+                "queue:create-task:project:<projectId>",
+                "queue:scheduler-id:<schedulerId>",
+                "queue:create-task:<priority>/<provisionerId>/<workerType>",
+            )
+        ),
         scopes_of=scopes_to_create,
         body=requests.CreateTask,
     ),
@@ -237,4 +245,5 @@ ROUTES: tuple[Route[QueueDeps], ...] = (
         scopes=f"queue:quarantine-worker:{_WORKER_SCOPE}",
         body=requests.QuarantineWorker,
     ),
+    *routes_of("queue"),
 )

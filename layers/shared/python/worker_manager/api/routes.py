@@ -11,6 +11,7 @@ from worker_manager.api import (
     ping,
     pool_errors,
     providers,
+    references,
     registration,
     renewal,
     secrets,
@@ -27,8 +28,9 @@ POOLS = (
     *stats.ROUTES,
     *worker_pools.ROUTES,
     *secrets.ROUTES,
+    *references.ROUTES,
 )
-"""For operators: definitions of pools."""
+"""For operators: definitions of pools, and documents."""
 
 WORKERS = (
     *registration.ROUTES,

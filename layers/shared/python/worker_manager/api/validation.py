@@ -11,6 +11,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     PlainSerializer,
     StringConstraints,
     ValidationError,
@@ -23,6 +24,9 @@ from worker_manager.core.moments import from_wire, to_wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 MOST_ERRORS = 20
 """How many faults of one body are told at once."""
@@ -82,9 +86,28 @@ class Wire(BaseModel):
 
 
 class Answer(Wire):
-    """One that we send, made by its Python names."""
+    """One that we send, made by its Python names; what is not known is left out, never null."""
 
     model_config = ConfigDict(populate_by_name=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Its JSON schema says so too."""
+        schema = handler(core_schema)
+        described = handler.resolve_ref_schema(schema)
+        properties = described.get("properties", {})
+        for name, said in properties.items():
+            if isinstance(said, dict) and {"type": "null"} in said.get("anyOf", ()):
+                properties[name] = _without_null(said)
+        return schema
+
+
+def _without_null(schema: JsonSchemaValue) -> JsonSchemaValue:
+    kept = [choice for choice in schema["anyOf"] if choice != {"type": "null"}]
+    rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+    return {**rest, **kept[0]} if len(kept) == 1 else {**rest, "anyOf": kept}
 
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)

@@ -70,6 +70,13 @@ class Api(Base):
             for provider_id, urls in self.settings.provider_queues.items()
         }
 
+    @property
+    def has_embedded_queue(self) -> bool:
+        """Whether tasks are asked for where we answer; no, if this function may not ask at all."""
+        if not self.has("WM_QUEUE_ROOT_URL"):
+            return False
+        return self.settings.queue_root_url == self.settings.root_url
+
     def deps(self) -> ApiDeps:
         """For the worker-manager's API."""
         given = self.settings.trusted_ec2_keys
@@ -86,6 +93,7 @@ class Api(Base):
             providers=self.settings.providers,
             senders=self.provider_senders(),
             queue=later(self.queue),
+            has_embedded_queue=self.has_embedded_queue,
             issuer=self.clients.issuer,
             clock=now,
             new_secret=new_secret,

@@ -1,0 +1,27 @@
+"""The worker manager, as documents speak of it."""
+
+from __future__ import annotations
+
+from worker_manager.api import routes
+from worker_manager.api.configs import AwsConfig, NullConfig, StaticConfig
+from worker_manager.api.documents.service import Service, published
+from worker_manager.api.event_schemas import EVENTS, MESSAGES
+
+NAME = "worker-manager"
+
+SERVICE = Service(
+    name=NAME,
+    title="Worker Manager",
+    description=(
+        "Keeps pools of build and test machines right-sized across clouds and in one's own racks, "
+        "and gives their workers credentials."
+    ),
+    routes=published((*routes.POOLS, *routes.WORKERS), NAME),
+    schema_names={
+        AwsConfig: "config-aws",
+        StaticConfig: "config-static",
+        NullConfig: "config-null",
+    },
+    messages=MESSAGES,
+    events=EVENTS,
+)

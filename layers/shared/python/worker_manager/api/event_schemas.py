@@ -1,0 +1,173 @@
+"""What events look like, on our bus and as messages of the reference's exchanges.
+
+A message (``Pulse…Message``) is the reference's, to the field.  The event of the same name on the
+bus says in addition why, and carries an id by which a repeat is recognised.  Events are made by
+``core.events``, without these models: they tell others, and tests, what to expect.
+Where to read next: ``documents.references``, which publishes them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from worker_manager.api.schemas import Slugid  # noqa: TC001 - pydantic reads it
+from worker_manager.api.validation import (
+    Answer,
+    Identifier,
+    Moment,
+    PoolId,
+    ShortText,
+)
+from worker_manager.core import events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Event(Answer):
+    """What every event on the bus says."""
+
+    event_id: str = Field(pattern=r"^[0-9a-f]{32}$")
+    reason: str = Field(min_length=1)
+    decision_id: str | None = None
+
+
+class PulseWorkerPoolMessage(Answer):
+    """A worker pool was defined."""
+
+    worker_pool_id: PoolId
+    provider_id: Identifier
+    previous_provider_id: Identifier | None = None
+
+
+class WorkerPoolEvent(Event, PulseWorkerPoolMessage):
+    """A worker pool was defined, or is defined differently."""
+
+
+class PulseWorkerPoolErrorMessage(Answer):
+    """Something went wrong for a worker pool."""
+
+    worker_pool_id: PoolId
+    provider_id: Identifier
+    error_id: Slugid
+    kind: ShortText
+    title: ShortText
+    timestamp: Moment
+    worker_group: Identifier | None = None
+    worker_id: Identifier | None = None
+    launch_config_id: Identifier | None = None
+
+
+class WorkerPoolErrorEvent(Event, PulseWorkerPoolErrorMessage):
+    """Something went wrong for a worker pool; what exactly, its list of errors tells."""
+
+
+class PulseWorkerMessage(Answer):
+    """A worker came into another state."""
+
+    worker_pool_id: PoolId
+    provider_id: Identifier
+    worker_group: Identifier
+    worker_id: Identifier
+    capacity: int = Field(ge=1)
+    timestamp: Moment
+    launch_config_id: Identifier | None = None
+
+
+class PulseWorkerRemovedMessage(PulseWorkerMessage):
+    """A worker is being taken away."""
+
+    reason: str
+
+
+class WorkerEvent(Event, PulseWorkerMessage):
+    """A worker came into another state."""
+
+
+class PulseWorkerStoppingMessage(PulseWorkerMessage):
+    """A worker is to stop."""
+
+    reason: str
+
+
+class PulseWorkerErrorMessage(Answer):
+    """Something went wrong with one worker."""
+
+    worker_pool_id: PoolId
+    provider_id: Identifier
+    worker_group: Identifier | None = None
+    worker_id: Identifier | None = None
+    capacity: int | None = Field(default=None, ge=1)
+    timestamp: Moment | None = None
+    launch_config_id: Identifier | None = None
+    error_id: Slugid | None = None
+    kind: ShortText | None = None
+    title: ShortText | None = None
+    reason: str
+
+
+class WorkerErrorEvent(Event, PulseWorkerErrorMessage):
+    """Something went wrong with one worker."""
+
+
+class PulseLaunchConfigMessage(Answer):
+    """Something changed for a launch config."""
+
+    worker_pool_id: PoolId
+    provider_id: Identifier
+    launch_config_id: Identifier
+
+
+class LaunchConfigEvent(Event, PulseLaunchConfigMessage):
+    """Something changed for a launch config."""
+
+
+class PulseLaunchConfigPauseMessage(PulseLaunchConfigMessage):
+    """A launch config is not to be used for a while, or is to be used again."""
+
+    timestamp: Moment | None = None
+    until: Moment | None = None
+    reason: str
+
+
+class LaunchConfigPauseEvent(Event, PulseLaunchConfigPauseMessage):
+    """A launch config is not to be used for a while, or is to be used again."""
+
+
+MESSAGES: Mapping[str, type[Answer]] = {
+    events.POOL_CREATED: PulseWorkerPoolMessage,
+    events.POOL_UPDATED: PulseWorkerPoolMessage,
+    events.POOL_ERROR: PulseWorkerPoolErrorMessage,
+    events.WORKER_REQUESTED: PulseWorkerMessage,
+    events.WORKER_RUNNING: PulseWorkerMessage,
+    events.WORKER_STOPPED: PulseWorkerMessage,
+    events.WORKER_REMOVED: PulseWorkerRemovedMessage,
+    events.LAUNCH_CONFIG_CREATED: PulseLaunchConfigMessage,
+    events.LAUNCH_CONFIG_UPDATED: PulseLaunchConfigMessage,
+    events.LAUNCH_CONFIG_ARCHIVED: PulseLaunchConfigMessage,
+    "worker-error": PulseWorkerErrorMessage,
+    "worker-stopping": PulseWorkerStoppingMessage,
+    "launch-config-paused": PulseLaunchConfigPauseMessage,
+    "launch-config-resumed": PulseLaunchConfigPauseMessage,
+}
+"""Exchange → its messages."""
+
+EVENTS: Mapping[str, type[Event]] = {
+    events.POOL_CREATED: WorkerPoolEvent,
+    events.POOL_UPDATED: WorkerPoolEvent,
+    events.POOL_ERROR: WorkerPoolErrorEvent,
+    events.WORKER_REQUESTED: WorkerEvent,
+    events.WORKER_RUNNING: WorkerEvent,
+    events.WORKER_STOPPED: WorkerEvent,
+    events.WORKER_REMOVED: WorkerEvent,
+    events.LAUNCH_CONFIG_CREATED: LaunchConfigEvent,
+    events.LAUNCH_CONFIG_UPDATED: LaunchConfigEvent,
+    events.LAUNCH_CONFIG_ARCHIVED: LaunchConfigEvent,
+    "worker-error": WorkerErrorEvent,
+    "worker-stopping": WorkerEvent,
+    "launch-config-paused": LaunchConfigPauseEvent,
+    "launch-config-resumed": LaunchConfigPauseEvent,
+}
+"""Name → ``detail`` of the event on the bus."""
