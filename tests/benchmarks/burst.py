@@ -75,7 +75,9 @@ def measure_throttled_burst(world: World, *, scale: float = 1.0) -> list[Measure
 
 def _burst(world: World, scale: float) -> Burst:
     """Ticks and resumed pools, in real time, until every machine has its row."""
-    pools = create_pools(world, range(max(1, round(POOLS * scale))), launch_configs=LAUNCH_CONFIGS)
+    pools = create_pools(
+        world.deps.stores.pools, range(max(1, round(POOLS * scale))), launch_configs=LAUNCH_CONFIGS
+    )
     wanted = round(MACHINES * scale)
     tick_length = world.deps.timing.tick
     for pool, pending in zip(pools, shares(wanted, len(pools)), strict=True):

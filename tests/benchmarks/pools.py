@@ -14,7 +14,7 @@ from worker_manager.store.pools import PoolChange
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tests.benchmarks.world import World
+    from worker_manager.store.pools import PoolStore
 
 AGE = timedelta(hours=1)
 """How long pools, and workers of a standing fleet, have been there."""
@@ -54,14 +54,14 @@ def define(number: int, *, launch_configs: int, maximum: int = 100) -> tuple[Poo
     return pool, parts
 
 
-def create_pools(world: World, numbers: Iterable[int], *, launch_configs: int) -> list[Pool]:
+def create_pools(store: PoolStore, numbers: Iterable[int], *, launch_configs: int) -> list[Pool]:
     """Define and save these pools."""
     defined = [define(number, launch_configs=launch_configs) for number in numbers]
 
     def save(one: tuple[Pool, Parts]) -> Pool:
         pool, parts = one
         change = PoolChange(after=pool, before=None, bodies=parts.bodies, events=())
-        world.deps.stores.pools.save(change)
+        store.save(change)
         return pool
 
     with ThreadPoolExecutor(THREADS) as threads:

@@ -31,8 +31,10 @@ DEADLINE = Deadline.after(timedelta(minutes=5))
 def measure_provision(world: World, *, scale: float = 1.0) -> list[Measure]:
     """Tick once over all pools and look at what each of them cost."""
     count = max(1, round(POOLS * scale))
-    some = create_pools(world, range(count), launch_configs=LAUNCH_CONFIGS)[:1]
-    some += create_pools(world, [count], launch_configs=max(8, round(MANY * scale)))
+    some = create_pools(world.deps.stores.pools, range(count), launch_configs=LAUNCH_CONFIGS)[:1]
+    some += create_pools(
+        world.deps.stores.pools, [count], launch_configs=max(8, round(MANY * scale))
+    )
     _launched_lately(world, some)
     calls: dict[str, list[Call]] = {}
     lock = Lock()
