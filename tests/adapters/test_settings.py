@@ -172,3 +172,14 @@ def test_pages_are_as_large_as_the_front_door_takes() -> None:
     assert settings(WM_PAGE_BYTES="900000").page_bytes == 900_000
     with pytest.raises(MissingSettingError, match="WM_PAGE_BYTES"):
         _ = settings(WM_PAGE_BYTES="large").page_bytes
+
+
+def test_signatures_are_checked_here_unless_a_service_is_named() -> None:
+    assert settings().auth_root_url is None
+    assert settings(WM_AUTH="local", WM_AUTH_ROOT_URL="https://tc").auth_root_url is None
+    remote = settings(WM_AUTH="remote", WM_AUTH_ROOT_URL="https://tc.example.com/")
+    assert remote.auth_root_url == "https://tc.example.com"
+    with pytest.raises(MissingSettingError, match="WM_AUTH_ROOT_URL"):
+        _ = settings(WM_AUTH="remote").auth_root_url
+    with pytest.raises(MissingSettingError, match="WM_AUTH must be local or remote"):
+        _ = settings(WM_AUTH="none").auth_root_url

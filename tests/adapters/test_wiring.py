@@ -20,7 +20,9 @@ from worker_manager.metrics import meter
 from worker_manager.providers.aws.provider import AwsProvider
 from worker_manager.queues import SqsSender
 from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
+from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.queue import TaskclusterQueue
+from worker_manager.taskcluster.remote_auth import RemoteAuthenticator
 from worker_manager.wiring import api, loops, queue
 from worker_manager.wiring.base import not_given, now
 
@@ -243,3 +245,14 @@ def test_functions_are_told_of_tables_by_names_that_exist(deployed: DeployedStag
     for name in function_names():
         given = deployed.environment(name)
         assert {given[v] for v in TABLE_VARIABLES.values() if v in given} <= existing
+
+
+@pytest.mark.parametrize("name", ["pools-api", "workers-api", "queue-api"])
+def test_an_auth_service_is_asked_by_every_api_where_one_is_named(
+    deployed: DeployedStage, name: str
+) -> None:
+    assert isinstance(built(deployed, name)._deps.authenticator, LocalAuthenticator)
+    remote = {"WM_AUTH": "remote", "WM_AUTH_ROOT_URL": "https://tc.example.com"}
+    authenticator = built(deployed, name, **remote)._deps.authenticator
+    assert isinstance(authenticator, RemoteAuthenticator)
+    assert authenticator._issuer.client_id == "test/issuer"

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import worker_manager.settings
+from infra.settings import STAGES, StageSettings
 from tests.infra.stack.reading import environment, names
 from worker_manager.core.timing import Timing
 from worker_manager.settings import TABLE_VARIABLES, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Template = dict[str, Any]
 
@@ -129,3 +134,21 @@ def test_a_remote_queue_is_asked_instead_of_the_embedded_one(prod_template: Temp
 
 def test_the_embedded_queue_is_found_under_the_root_url(local_template: Template) -> None:
     assert environment(local_template, "scan-pool-aws")["WM_QUEUE_ROOT_URL"] == {"Ref": "RootUrl"}
+
+
+def test_only_apis_are_told_of_an_auth_service_and_only_where_there_is_one(
+    local_template: Template, template_of: Callable[[StageSettings], Template]
+) -> None:
+    def told(template: Template) -> dict[str, tuple[str | None, str | None]]:
+        variables = {name: environment(template, name) for name in names(template)}
+        return {
+            name: (given.get("WM_AUTH"), given.get("WM_AUTH_ROOT_URL"))
+            for name, given in variables.items()
+            if given.keys() & {"WM_AUTH", "WM_AUTH_ROOT_URL"}
+        }
+
+    url = "https://tc.example.com"
+    remote = template_of(replace(STAGES["dev"], auth_root_url=url))
+
+    assert told(local_template) == {}
+    assert told(remote) == dict.fromkeys(("pools-api", "workers-api", "queue-api"), ("remote", url))
