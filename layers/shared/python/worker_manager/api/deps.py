@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from worker_manager.store.pool_errors import PoolErrorStore
     from worker_manager.store.pools import PoolStore
     from worker_manager.store.provider_status import ProviderStatusStore
+    from worker_manager.store.stores import Stores
     from worker_manager.store.workers import WorkerStore
     from worker_manager.taskcluster.auth import Authenticator
     from worker_manager.taskcluster.credentials import Issuer
@@ -59,6 +60,8 @@ class ApiDeps:
     characters, ``new_slugid`` a random slugid; ``trusted_keys`` sign EC2's identity documents.
     """
 
+    stores: Stores
+    """All of them; the ones most used stand beside it under their own names."""
     pools: PoolStore
     workers: WorkerStore
     places: PlaceStore

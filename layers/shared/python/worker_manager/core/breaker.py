@@ -15,16 +15,20 @@ a launch config), ``store.offerings``.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.health import BOOT_KINDS, WINDOW, Health, failure_kind
+from worker_manager.core.model import State
 from worker_manager.core.moments import from_wire, to_wire
 
 if TYPE_CHECKING:
-    from worker_manager.core.model import Json
+    from collections.abc import Iterable, Mapping
+
+    from worker_manager.core.model import Json, LaunchConfigHead, Worker
 
 WHOLE_PROVIDER = "*"
 """Offering under which the breaker of a provider's credentials is kept."""
@@ -204,3 +208,29 @@ def _proof(kind: str, health: Health) -> datetime | None:
     if kind == "never-registered":
         return health.registered_at
     return health.launched_at
+
+
+def forgiven(breakers: Mapping[str, Breaker]) -> dict[str, datetime]:
+    """From when on outcomes count, by launch config: since its breaker closed."""
+    return {name: breaker.since for name, breaker in breakers.items() if breaker.is_closed}
+
+
+def judge_all(
+    heads: Iterable[LaunchConfigHead],
+    breakers: Mapping[str, Breaker],
+    health: Mapping[str, Health],
+    workers: Iterable[Worker],
+    now: datetime,
+) -> dict[str, Breaker]:
+    """The launch configs' own breakers after what happened to them; forgotten ones left out."""
+    running = Counter(
+        worker.launch_config_id for worker in workers if worker.state is State.RUNNING
+    )
+    judged = {}
+    for head in heads:
+        name = head.launch_config_id
+        seen = health.get(name, Health())
+        after = judge(breakers.get(name), seen, running=running[name], now=now)
+        if after is not None:
+            judged[name] = after
+    return judged

@@ -6,15 +6,13 @@ config), ``store.offerings`` (what pools share).
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from worker_manager.core.breaker import SHARED_KINDS, WHOLE_PROVIDER, Breaker, judge
+from worker_manager.core.breaker import SHARED_KINDS, WHOLE_PROVIDER, Breaker, BreakerState
 from worker_manager.core.errors import BadCredentialsError, CloudError
 from worker_manager.core.events import LAUNCH_CONFIG_RESUMED, pause_event
-from worker_manager.core.health import Health
-from worker_manager.core.model import Location, State
+from worker_manager.core.model import Location
 from worker_manager.core.standing import location_of_offering
 from worker_manager.store.places import outbox_key
 from worker_manager.telemetry import logger
@@ -38,40 +36,19 @@ class Outcome:
     error: CloudError | None = None
 
 
-def forgiven(breakers: Mapping[str, Breaker]) -> dict[str, datetime]:
-    """From when on outcomes count, by launch config: since its breaker closed."""
-    return {name: breaker.since for name, breaker in breakers.items() if breaker.is_closed}
-
-
-def judge_all(
-    pool: Pool,
-    breakers: Mapping[str, Breaker],
-    health: Mapping[str, Health],
-    workers: Iterable[Worker],
-    now: datetime,
-) -> dict[str, Breaker]:
-    """The launch configs' own breakers after what happened to them; forgotten ones left out."""
-    running = Counter(
-        worker.launch_config_id for worker in workers if worker.state is State.RUNNING
-    )
-    judged = {}
-    for head in pool.heads:
-        name = head.launch_config_id
-        before = breakers.get(name)
-        after = judge(before, health.get(name, Health()), running=running[name], now=now)
-        if after is None:
-            continue
-        judged[name] = after
-        if before is None or before.state is not after.state:
+def tell_changes(pool: Pool, before: Mapping[str, Breaker], after: Mapping[str, Breaker]) -> None:
+    """Log each launch config's own breaker that changed its state."""
+    for name, breaker in after.items():
+        was = before.get(name)
+        if (was.state if was else BreakerState.CLOSED) is not breaker.state:
             logger.warning(
                 "a breaker changed",
                 pool=pool.pool_id,
                 launchConfig=name,
-                state=after.state.value,
-                kind=after.kind,
-                reason=after.reason,
+                state=breaker.state.value,
+                kind=breaker.kind,
+                reason=breaker.reason,
             )
-    return judged
 
 
 def claim_probes(decision: Decision, now: datetime, deps: Deps) -> Decision:

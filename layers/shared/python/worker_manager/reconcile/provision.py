@@ -8,7 +8,6 @@ decided here too, because demand is known here.  Where to read next: ``core.plan
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
@@ -19,18 +18,17 @@ from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.estimator import Estimate
 from worker_manager.core.model import Control, Plan, Pool, WorkerKey
 from worker_manager.core.planning import Decision, Facts, as_plan, decide
-from worker_manager.core.standing import offering_key
+from worker_manager.observing import Around, look_around, observe
 from worker_manager.reconcile.finishing import bodies_of, finish
-from worker_manager.reconcile.healing import claim_probes, end_pauses, forgiven, judge_all
+from worker_manager.reconcile.healing import claim_probes, end_pauses, tell_changes
 from worker_manager.reconcile.launching import carry_out
 from worker_manager.reconcile.side_by_side import side_by_side
-from worker_manager.reconcile.ticks import is_stale, pauses, unlisted
+from worker_manager.reconcile.ticks import is_stale
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from worker_manager.core.activity import QueueCounts
     from worker_manager.core.messages import ProvisionPool
     from worker_manager.core.model import Surplus, Worker
     from worker_manager.reconcile.deadline import Deadline
@@ -54,14 +52,6 @@ class Report:
     facts: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What was observed, and the control item as finishing left it."""
-
-    control: Control
-    facts: Facts
-
-
 def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
     """Bring one worker pool towards its desired capacity."""
     if is_stale(message.at, deps.clock(), deps.timing.tick):
@@ -75,11 +65,12 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
     if pool.provider_id != deps.provider_id:
         return _see_off(message, pool, finished, deps, deadline)
     finished = end_pauses(pool, finished, deps)
-    seen = observe(message, pool, finished, deps)
-    decision = decide(seen.facts, Random(f"{pool.pool_id}@{message.tick}"))
-    decision = claim_probes(decision, seen.facts.now, deps)
-    report = _act(message, seen, decision, deps, deadline)
-    let_go(seen.facts, decision.estimate, deps, deadline)
+    facts = observe_for(message, pool, finished, deps)
+    tell_changes(pool, finished.breakers, facts.breakers)
+    decision = decide(facts, Random(f"{pool.pool_id}@{message.tick}"))
+    decision = claim_probes(decision, facts.now, deps)
+    report = _act(message, finished, facts, decision, deps, deadline)
+    let_go(facts, decision.estimate, deps, deadline)
     logger.info(
         "provisioned",
         pool=pool.pool_id,
@@ -92,41 +83,20 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
     return report
 
 
-def observe(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) -> Seen:
-    """Read what planning needs: open plans, then live workers, health, demand.
-
-    In this order a row that is written meanwhile is counted, and its order still too: too few
-    machines are ordered for a tick, never too many.
-    """
-    plans = deps.stores.plans.open_plans(control)
-    workers = list(deps.stores.workers.live(pool.pool_id))
-    rows = Counter(worker.order_id for worker in workers)
-    known = _known(message, pool, deps)
-    now = deps.clock()
-    health = deps.stores.health.window(pool.pool_id, now, since=forgiven(control.breakers))
-    facts = Facts(
-        pool=pool,
-        workers=workers,
-        open_orders=[
-            (order, rows[order.order_id])
-            for plan in plans
-            for order in plan.orders
-            if order.is_open
-        ],
-        demand=_demand(pool.pool_id, deps),
-        health=health,
-        now=now,
-        stopping_limit=deps.timing.stopping_limit,
-        stale_after=deps.timing.location_stale,
-        not_before=known.not_before,
-        stale=known.stale,
-        breakers=judge_all(pool, control.breakers, health, workers, now),
-        offerings=known.offerings,
-        pauses=control.pauses,
-        probed=control.probed,
-        probe_wait=control.probe_wait,
+def observe_for(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) -> Facts:
+    """What is to be known of a pool; only ticks bring along what is known around it."""
+    around = Around(message.not_before, message.stale, message.offerings)
+    if message.at is None:
+        around = look_around(pool, deps.stores, timing=deps.timing, now=deps.clock())
+    return observe(
+        pool,
+        control,
+        around,
+        stores=deps.stores,
+        queue=deps.queue,
+        timing=deps.timing,
+        now=deps.clock(),
     )
-    return Seen(control, facts)
 
 
 def let_go(facts: Facts, estimated: Estimate | None, deps: Deps, deadline: Deadline) -> None:
@@ -160,12 +130,17 @@ def let_go(facts: Facts, estimated: Estimate | None, deps: Deps, deadline: Deadl
 
 
 def _act(
-    message: ProvisionPool, seen: Seen, decision: Decision, deps: Deps, deadline: Deadline
+    message: ProvisionPool,
+    control: Control,
+    facts: Facts,
+    decision: Decision,
+    deps: Deps,
+    deadline: Deadline,
 ) -> Report:
-    pool = seen.facts.pool
+    pool = facts.pool
     plan = as_plan(
         decision,
-        seen.facts,
+        facts,
         tick=message.tick,
         provider_id=deps.provider_id,
         inputs={**deps.inputs, "owner": pool.owner},
@@ -177,17 +152,17 @@ def _act(
         "probe_wait": decision.probing.wait,
     }
     if not plan.orders:
-        _remember(plan, seen.control, memory, deps)
+        _remember(plan, control, memory, deps)
         return Report(pool.pool_id, "nothing ordered", 0, decision.reasons, decision.facts)
-    control = deps.stores.plans.note(plan, seen.control, **memory)
-    if control is None:
+    noted = deps.stores.plans.note(plan, control, **memory)
+    if noted is None:
         return Report(pool.pool_id, "lost to another planner")
     bodies = bodies_of(pool.pool_id, plan.orders, deps)
     done = carry_out(
         plan, plan.orders, bodies=bodies, lifecycle=pool.lifecycle, deps=deps, deadline=deadline
     )
     if done is not None and not any(order.is_open for order in done.orders):
-        deps.stores.plans.close(done, control)
+        deps.stores.plans.close(done, noted)
     ordered = sum(order.count for order in plan.orders)
     return Report(pool.pool_id, "ordered", ordered, decision.reasons, decision.facts)
 
@@ -211,34 +186,9 @@ def _see_off(
     orphaned = pool.provider_id not in deps.planners
     if not orphaned or deps.provider_id not in pool.previous_provider_ids:
         return Report(pool.pool_id, "moved to another provider")
-    seen = observe(message, replace(pool, heads=()), control, deps)
-    let_go(seen.facts, NOTHING_NEEDED, deps, deadline)
+    facts = observe_for(message, replace(pool, heads=()), control, deps)
+    let_go(facts, NOTHING_NEEDED, deps, deadline)
     return Report(pool.pool_id, "nobody plans for it any more")
-
-
-def _known(message: ProvisionPool, pool: Pool, deps: Deps) -> ProvisionPool:
-    """The message with what is known of the pool's locations and of what it asks for there.
-
-    Only ticks bring it along.
-    """
-    if message.at is not None:
-        return message
-    places = deps.stores.places.places(deps.provider_id, {head.location for head in pool.heads})
-    keys = {offering_key(head, pool.pool_id) for head in pool.heads}
-    return replace(
-        message,
-        not_before=pauses(places),
-        stale=unlisted(places, deps.clock(), deps.timing),
-        offerings=deps.stores.offerings.not_closed(deps.provider_id, keys),
-    )
-
-
-def _demand(pool_id: str, deps: Deps) -> QueueCounts | None:
-    try:
-        return deps.queue.counts(pool_id)
-    except QueueUnavailableError as error:
-        logger.warning("the queue did not answer", pool=pool_id, error=str(error))
-        return None
 
 
 def _busy(pool_id: str, deps: Deps) -> frozenset[WorkerKey]:

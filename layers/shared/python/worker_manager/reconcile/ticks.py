@@ -17,6 +17,7 @@ from worker_manager.core.breaker import WHOLE_PROVIDER
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.core.standing import location_of_offering
+from worker_manager.observing import pauses, unlisted
 from worker_manager.queues import Message
 from worker_manager.reconcile.healing import freed
 from worker_manager.telemetry import logger
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from worker_manager.core.breaker import Breaker
     from worker_manager.core.model import Json, Location
-    from worker_manager.core.timing import Timing
     from worker_manager.queues import Sender
     from worker_manager.reconcile.deps import Deps
     from worker_manager.store.places import Membership, Place
@@ -119,17 +119,6 @@ def shuffled(items: Sequence[_Item], tick: Tick) -> list[_Item]:
     order = list(items)
     Random(tick.name).shuffle(order)
     return order
-
-
-def pauses(places: Iterable[Place]) -> dict[Location, datetime]:
-    """Until when each location asked not to be asked, if it did."""
-    return {place.location: place.not_before for place in places if place.not_before is not None}
-
-
-def unlisted(places: Iterable[Place], now: datetime, timing: Timing) -> dict[Location, datetime]:
-    """Since when each location that is not listed as it should be is not."""
-    since = ((place.location, place.unlisted_since(now, timing.resend)) for place in places)
-    return {location: moment for location, moment in since if moment is not None}
 
 
 def _alarm(members: Iterable[Membership], stale: Mapping[Location, datetime], deps: Deps) -> None:

@@ -81,6 +81,7 @@ class Api(Base):
         """For the worker-manager's API."""
         given = self.settings.trusted_ec2_keys
         return ApiDeps(
+            stores=self.stores,
             pools=self.stores.pools,
             workers=self.stores.workers,
             places=self.stores.places,

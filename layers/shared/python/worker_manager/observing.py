@@ -1,0 +1,115 @@
+"""Reading all that planning needs to know of one pool.
+
+The provision loop acts on it, the API explains it: both see the pool by this one way.
+Where to read next: ``core.planning``, which decides by these facts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from worker_manager.core.breaker import forgiven, judge_all
+from worker_manager.core.errors import QueueUnavailableError
+from worker_manager.core.planning import Facts
+from worker_manager.core.standing import offering_key
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from worker_manager.core.activity import QueueCounts
+    from worker_manager.core.breaker import Breaker
+    from worker_manager.core.model import Control, Location, Pool
+    from worker_manager.core.timing import Timing
+    from worker_manager.store.places import Place
+    from worker_manager.store.stores import Stores
+    from worker_manager.taskcluster.queue import QueueClient
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known of a provider that may concern one pool.
+
+    ``not_before`` and ``stale`` (since when) are by location, ``offerings`` the shared breakers
+    that are not closed.
+    """
+
+    not_before: Mapping[Location, datetime] = field(default_factory=dict)
+    stale: Mapping[Location, datetime] = field(default_factory=dict)
+    offerings: Mapping[str, Breaker] = field(default_factory=dict)
+
+
+def look_around(pool: Pool, stores: Stores, *, timing: Timing, now: datetime) -> Around:
+    """Ask for what a tick brings along: the pool's locations, and what it asks for there."""
+    places = stores.places.places(pool.provider_id, {head.location for head in pool.heads})
+    keys = {offering_key(head, pool.pool_id) for head in pool.heads}
+    return Around(
+        not_before=pauses(places),
+        stale=unlisted(places, now, timing),
+        offerings=stores.offerings.not_closed(pool.provider_id, keys),
+    )
+
+
+def observe(
+    pool: Pool,
+    control: Control,
+    around: Around,
+    *,
+    stores: Stores,
+    queue: QueueClient,
+    timing: Timing,
+    now: datetime,
+) -> Facts:
+    """Read open plans, then live workers, then health and demand.
+
+    In this order a row that is written meanwhile is counted, and its order still too: too few
+    machines are ordered for a tick, never too many.
+    """
+    plans = stores.plans.open_plans(control)
+    workers = list(stores.workers.live(pool.pool_id))
+    rows = Counter(worker.order_id for worker in workers)
+    health = stores.health.window(pool.pool_id, now, since=forgiven(control.breakers))
+    return Facts(
+        pool=pool,
+        workers=workers,
+        open_orders=[
+            (order, rows[order.order_id])
+            for plan in plans
+            for order in plan.orders
+            if order.is_open
+        ],
+        demand=_demand(pool.pool_id, queue),
+        health=health,
+        now=now,
+        stopping_limit=timing.stopping_limit,
+        stale_after=timing.location_stale,
+        not_before=around.not_before,
+        stale=around.stale,
+        breakers=judge_all(pool.heads, control.breakers, health, workers, now),
+        offerings=around.offerings,
+        pauses=control.pauses,
+        probed=control.probed,
+        probe_wait=control.probe_wait,
+    )
+
+
+def pauses(places: Iterable[Place]) -> dict[Location, datetime]:
+    """Until when each location asked not to be asked, if it did."""
+    return {place.location: place.not_before for place in places if place.not_before is not None}
+
+
+def unlisted(places: Iterable[Place], now: datetime, timing: Timing) -> dict[Location, datetime]:
+    """Since when each location that is not listed as it should be is not."""
+    since = ((place.location, place.unlisted_since(now, timing.resend)) for place in places)
+    return {location: moment for location, moment in since if moment is not None}
+
+
+def _demand(pool_id: str, queue: QueueClient) -> QueueCounts | None:
+    try:
+        return queue.counts(pool_id)
+    except QueueUnavailableError as error:
+        logger.warning("the queue did not answer", pool=pool_id, error=str(error))
+        return None
