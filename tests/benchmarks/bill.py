@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tests.benchmarks.assumptions import Assumptions
-    from tests.benchmarks.deeds import Deed, Deeds
+    from tests.benchmarks.scene import Deed, Deeds
     from tests.benchmarks.usage import Usage
 
 DAY_SECONDS = 86_400
