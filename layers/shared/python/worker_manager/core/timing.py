@@ -35,6 +35,8 @@ class Timing:
     worker_kept: timedelta = timedelta(days=8)
     """How long a stopped worker's row stays."""
     errors_kept: timedelta = timedelta(days=7)
+    audit_kept: timedelta = timedelta(days=400)
+    """How long it is known who changed what: a year, and some weeks to look back on it."""
     launch_config_kept: timedelta = timedelta(days=8)
     """How long an archived launch config's body stays without workers."""
     location_kept: timedelta = timedelta(days=30)

@@ -60,7 +60,7 @@ class PoolItem(Model):
     """Table ``pools``: everything of one pool in one partition.
 
     ``sk`` is ``pool`` (the definition and its heads), ``body#<launch config id>``, ``ctl`` (the
-    control item), ``plan#<tick>`` or ``scanned#<provider id>#<location>``.
+    control item), ``plan#<tick>``, ``scanned#<provider id>#<location>`` or ``audit#<time>#<id>``.
     """
 
     class Meta:
@@ -94,6 +94,8 @@ class PoolItem(Model):
     # plan#<tick>
     closed = BooleanAttribute(null=True)
     plan = UnicodeAttribute(null=True)
+    # audit#<time>#<id>
+    audit = UnicodeAttribute(null=True)
 
 
 class ProviderItem(Model):
