@@ -11,6 +11,7 @@ import mohawk  # type: ignore[import-untyped]
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from tests.event_shapes import check_shapes
 from tests.events import a_proxy_event
 from tests.factories import NOW
 from tests.fake_queue import FakeQueue
@@ -81,6 +82,7 @@ class MemoryBus:
     refuses: bool = False
 
     def publish(self, events: Sequence[Json]) -> set[str]:
+        check_shapes(events)
         if self.refuses:
             return set()
         self.events += events

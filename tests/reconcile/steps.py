@@ -94,6 +94,7 @@ class MemoryBus:
     def publish(self, events: Sequence[Json]) -> set[str]:
         if not events:
             return set()
+        check_shapes(events)
         self.fuse.step("publish")
         if self.refusing:
             return set()

@@ -30,7 +30,7 @@ class Event(Answer):
     """What every event on the bus says."""
 
     event_id: str = Field(pattern=r"^[0-9a-f]{32}$")
-    reason: str = Field(min_length=1)
+    reason: str
     decision_id: str | None = None
 
 
@@ -92,19 +92,11 @@ class PulseWorkerStoppingMessage(PulseWorkerMessage):
     reason: str
 
 
-class PulseWorkerErrorMessage(Answer):
+class PulseWorkerErrorMessage(PulseWorkerPoolErrorMessage):
     """Something went wrong with one worker."""
 
-    worker_pool_id: PoolId
-    provider_id: Identifier
-    worker_group: Identifier | None = None
-    worker_id: Identifier | None = None
-    capacity: int | None = Field(default=None, ge=1)
-    timestamp: Moment | None = None
-    launch_config_id: Identifier | None = None
-    error_id: Slugid | None = None
-    kind: ShortText | None = None
-    title: ShortText | None = None
+    worker_group: Identifier
+    worker_id: Identifier
     reason: str
 
 
@@ -147,10 +139,10 @@ MESSAGES: Mapping[str, type[Answer]] = {
     events.LAUNCH_CONFIG_CREATED: PulseLaunchConfigMessage,
     events.LAUNCH_CONFIG_UPDATED: PulseLaunchConfigMessage,
     events.LAUNCH_CONFIG_ARCHIVED: PulseLaunchConfigMessage,
-    "worker-error": PulseWorkerErrorMessage,
-    "worker-stopping": PulseWorkerStoppingMessage,
-    "launch-config-paused": PulseLaunchConfigPauseMessage,
-    "launch-config-resumed": PulseLaunchConfigPauseMessage,
+    events.WORKER_ERROR: PulseWorkerErrorMessage,
+    events.WORKER_STOPPING: PulseWorkerStoppingMessage,
+    events.LAUNCH_CONFIG_PAUSED: PulseLaunchConfigPauseMessage,
+    events.LAUNCH_CONFIG_RESUMED: PulseLaunchConfigPauseMessage,
 }
 """Exchange → its messages."""
 
@@ -165,9 +157,9 @@ EVENTS: Mapping[str, type[Event]] = {
     events.LAUNCH_CONFIG_CREATED: LaunchConfigEvent,
     events.LAUNCH_CONFIG_UPDATED: LaunchConfigEvent,
     events.LAUNCH_CONFIG_ARCHIVED: LaunchConfigEvent,
-    "worker-error": WorkerErrorEvent,
-    "worker-stopping": WorkerEvent,
-    "launch-config-paused": LaunchConfigPauseEvent,
-    "launch-config-resumed": LaunchConfigPauseEvent,
+    events.WORKER_ERROR: WorkerErrorEvent,
+    events.WORKER_STOPPING: WorkerEvent,
+    events.LAUNCH_CONFIG_PAUSED: LaunchConfigPauseEvent,
+    events.LAUNCH_CONFIG_RESUMED: LaunchConfigPauseEvent,
 }
 """Name → ``detail`` of the event on the bus."""

@@ -62,5 +62,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         scopes="worker-manager:get-worker-pool:<workerPoolId>",
         query={**PAGING, "includeArchived": r"^(true|false)$"},
         response=WorkerPoolLaunchConfigList,
+        stability="experimental",
     ),
 )

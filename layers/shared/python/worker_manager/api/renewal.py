@@ -141,5 +141,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         body=ReregisterWorkerRequest,
         response=ReregisterWorkerResponse,
         secret_fields=((),),
+        stability="experimental",
     ),
 )

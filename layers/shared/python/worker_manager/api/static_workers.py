@@ -175,6 +175,7 @@ def _create_route(name: str, path: str) -> Route[ApiDeps]:
         body=CreateWorkerRequest,
         response=WorkerFull,
         secret_fields=_SECRET_FIELDS,
+        is_published=not name.endswith("WithColon"),
     )
 
 
@@ -188,6 +189,7 @@ def _update_route(name: str, path: str) -> Route[ApiDeps]:
         body=UpdateWorkerRequest,
         response=WorkerFull,
         secret_fields=_SECRET_FIELDS,
+        is_published=not name.endswith("WithColon"),
     )
 
 

@@ -60,6 +60,7 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         handler=of_pool,
         scopes="worker-manager:get-worker-pool:<workerPoolId>",
         response=WorkerPoolStats,
+        stability="experimental",
     ),
     Route(
         name="listWorkerPoolsStats",
@@ -69,5 +70,6 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         scopes="worker-manager:list-worker-pools",
         query=PAGING,
         response=WorkerPoolsStatsList,
+        stability="experimental",
     ),
 )

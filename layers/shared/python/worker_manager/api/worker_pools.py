@@ -152,6 +152,7 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         scopes=_DEFINE,
         body=UpdateWorkerPoolRequest,
         response=WorkerPoolFull,
+        stability="experimental",
     ),
     Route(
         name="deleteWorkerPool",

@@ -233,6 +233,7 @@ def _group_route(name: str, path: str) -> Route[ApiDeps]:
         scopes=_LIST_GROUP,
         query=PAGING,
         response=WorkerList,
+        is_published=not name.endswith("WithColon"),
     )
 
 
@@ -244,6 +245,7 @@ def _worker_route(name: str, path: str) -> Route[ApiDeps]:
         handler=get,
         scopes=_GET,
         response=WorkerFull,
+        is_published=not name.endswith("WithColon"),
     )
 
 
@@ -269,6 +271,7 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         handler=should_terminate,
         scopes=f"worker-manager:should-worker-terminate:{_WORKER}",
         response=ShouldTerminateAnswer,
+        stability="experimental",
     ),
     Route(
         name="listWorkersForWorkerPool",

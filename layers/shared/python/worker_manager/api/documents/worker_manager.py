@@ -6,6 +6,8 @@ from worker_manager.api import routes
 from worker_manager.api.configs import AwsConfig, NullConfig, StaticConfig
 from worker_manager.api.documents.service import Service, published
 from worker_manager.api.event_schemas import EVENTS, MESSAGES
+from worker_manager.api.schemas import ShouldTerminateAnswer
+from worker_manager.api.view_schemas import WorkerPoolsStatsList
 
 NAME = "worker-manager"
 
@@ -21,6 +23,8 @@ SERVICE = Service(
         AwsConfig: "config-aws",
         StaticConfig: "config-static",
         NullConfig: "config-null",
+        ShouldTerminateAnswer: "should-worker-terminate-response",
+        WorkerPoolsStatsList: "worker-pool-list-stats",
     },
     messages=MESSAGES,
     events=EVENTS,
