@@ -23,6 +23,7 @@ from worker_manager.core.roles import Roles
 from worker_manager.core.timing import Timing
 from worker_manager.outbox import Outbox
 from worker_manager.settings import ProviderSettings
+from worker_manager.store.audit import AuditStore
 from worker_manager.store.health import HealthStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
@@ -152,6 +153,7 @@ class Api:
             workers=workers,
             places=places,
             errors=errors,
+            audit=AuditStore(tables, kept=timing.audit_kept),
             health=HealthStore(tables),
             statuses=ProviderStatusStore(tables),
             outbox=Outbox(bus=self.bus, places=places, workers=workers, errors=errors),
@@ -249,8 +251,8 @@ class Api:
         """Everything in every table."""
         items = []
         for name in TABLES:
-            model = getattr(self.tables, name)
-            stored = [item.to_dynamodb_dict() for item in model.scan()]
+            table = getattr(self.tables, name).Meta.table_name
+            stored = self.tables.connection.scan(table)["Items"]
             items += [f"{name} {json.dumps(item, sort_keys=True)}" for item in stored]
         return sorted(items)
 
