@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from worker_manager.queue.embedded import EmbeddedQueue
     from worker_manager.queues import Sender
     from worker_manager.settings import ProviderSettings
+    from worker_manager.store.audit import AuditStore
     from worker_manager.store.health import HealthStore
     from worker_manager.store.places import PlaceStore
     from worker_manager.store.pool_errors import PoolErrorStore
@@ -66,6 +67,7 @@ class ApiDeps:
     workers: WorkerStore
     places: PlaceStore
     errors: PoolErrorStore
+    audit: AuditStore
     health: HealthStore
     statuses: ProviderStatusStore
     outbox: Outbox

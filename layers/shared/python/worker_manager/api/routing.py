@@ -61,7 +61,8 @@ class Call:
     """A request that passed every check, as a handler sees it.
 
     ``body`` is the model that the route declares (``None`` if it declares none), ``payload`` the
-    JSON it was made of; ``client_id`` is who calls, ``None`` for anybody.
+    JSON it was made of; ``client_id`` is who calls, ``None`` for anybody; ``request_id`` is the
+    front door's name of the request, if it gives one.
     """
 
     params: Mapping[str, str]
@@ -69,6 +70,7 @@ class Call:
     body: Any
     payload: Any
     client_id: str | None
+    request_id: str | None = None
 
     @property
     def pool_id(self) -> str:

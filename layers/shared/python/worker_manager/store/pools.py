@@ -38,7 +38,7 @@ from worker_manager.store.pool_items import (
 from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pynamodb.expressions.condition import Condition
@@ -55,13 +55,14 @@ class PoolChange:
     """One change of a definition.
 
     ``before`` is the definition it replaces, as read (``None`` when new); ``bodies`` those of the
-    heads in ``after``; ``events`` what the change tells.
+    heads in ``after``; ``events`` what the change tells; ``also`` adds what is written with it.
     """
 
     after: Pool
     before: Pool | None
     bodies: Mapping[str, Json]
     events: Sequence[Json]
+    also: Callable[[TransactWrite], None] | None = None
 
 
 class PoolStore:
@@ -285,6 +286,8 @@ class PoolStore:
             )
         if change.events:
             transaction.save(outbox_item(providers, change.events, after.modified))
+        if change.also is not None:
+            change.also(transaction)
 
 
 def _other_content(launch_config_id: str) -> str:

@@ -66,6 +66,19 @@ class WorkerStore:
             raise
         return True
 
+    def put_new_with(self, worker: Worker, also: Callable[[TransactWrite], None]) -> bool:
+        """As ``put_new``, in one transaction with what ``also`` adds: both are written, or none."""
+
+        def fill(transaction: TransactWrite) -> None:
+            transaction.save(self._item(worker), condition=self._absent)
+            also(transaction)
+
+        try:
+            commit(self._connection, fill)
+        except ConflictError:
+            return False
+        return True
+
     def put_all_new(self, workers: Sequence[Worker]) -> list[Worker]:
         """Write those of ``workers`` that have no row, in few requests; returns those written."""
 

@@ -16,6 +16,7 @@ from worker_manager.api.deps import ApiDeps
 from worker_manager.core.ids import derived_slugid
 from worker_manager.identity.aws import bundled_keys, load_keys
 from worker_manager.queues import SqsSender
+from worker_manager.store.audit import AuditStore
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.clients import Clients
 from worker_manager.wiring.base import Base, later, now
@@ -86,6 +87,7 @@ class Api(Base):
             workers=self.stores.workers,
             places=self.stores.places,
             errors=self.errors,
+            audit=AuditStore(self.tables, kept=self.timing.audit_kept),
             health=self.stores.health,
             statuses=self.stores.statuses,
             outbox=self.outbox,
