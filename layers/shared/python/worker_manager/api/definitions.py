@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.api import audit
 from worker_manager.api.refusals import Refusal, not_found, unavailable
 from worker_manager.core import events
 from worker_manager.core.definition import Difference, Parts, compare, keep_modified
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.api.deps import ApiDeps
+    from worker_manager.api.routing import Call
     from worker_manager.api.schemas import CreateWorkerPoolRequest
+    from worker_manager.core.audit import Action
     from worker_manager.core.model import Json
 
 ATTEMPTS = 6
@@ -139,7 +142,7 @@ def _launch_config_events(pool: Pool, difference: Difference) -> Iterator[Json]:
             )
 
 
-def create(deps: ApiDeps, pool: Pool, bodies: Mapping[str, Json]) -> Pool:
+def create(call: Call, deps: ApiDeps, pool: Pool, bodies: Mapping[str, Json]) -> Pool:
     """Write a pool that does not exist; one that is the same already is told of again.
 
     Refused with a 409 if it exists with another definition.
@@ -153,34 +156,53 @@ def create(deps: ApiDeps, pool: Pool, bodies: Mapping[str, Json]) -> Pool:
             with after_commit("publishing the creation of a pool again"):
                 deps.outbox.send(outbox_key(told, there.modified), told)
             return there
-        change = PoolChange(after=pool, before=None, bodies=bodies, events=created_events(pool))
+        entry = audit.of_pool(call, deps, "created", before=None, after=pool, bodies=bodies)
+        change = PoolChange(
+            after=pool,
+            before=None,
+            bodies=bodies,
+            events=created_events(pool),
+            also=deps.audit.writes(entry),
+        )
         try:
             deps.pools.save(change)
         except ConflictError:
             continue
+        audit.log(entry)
         _tell(deps, change)
         return pool
     raise unavailable()
 
 
 def change(
-    deps: ApiDeps, pool_id: str, decide: Callable[[Pool], Pool | None], bodies: Mapping[str, Json]
+    call: Call,
+    deps: ApiDeps,
+    action: Action,
+    decide: Callable[[Pool], Pool | None],
+    *,
+    bodies: Mapping[str, Json],
 ) -> Pool:
-    """Replace a pool by what ``decide`` makes of it (``None``: it is right as it is)."""
+    """Replace the path's pool by what ``decide`` makes of it (``None``: it is right as it is)."""
     for _ in range(ATTEMPTS):
-        before = deps.pools.get(pool_id)
+        before = deps.pools.get(call.pool_id)
         if before is None:
-            raise not_found(f"Worker pool {pool_id!r} does not exist")
+            raise not_found(f"Worker pool {call.pool_id!r} does not exist")
         after = decide(before)
         if after is None:
             return before
+        entry = audit.of_pool(call, deps, action, before=before, after=after, bodies=bodies)
         made = PoolChange(
-            after=after, before=before, bodies=bodies, events=updated_events(before, after)
+            after=after,
+            before=before,
+            bodies=bodies,
+            events=updated_events(before, after),
+            also=deps.audit.writes(entry),
         )
         try:
             deps.pools.save(made)
         except ConflictError:
             continue
+        audit.log(entry)
         _tell(deps, made)
         return after
     raise unavailable()

@@ -7,6 +7,7 @@ machines, ``/api/queue`` to the queue's, and everything else to the one for oper
 from __future__ import annotations
 
 from worker_manager.api import (
+    audit,
     launch_configs,
     ping,
     pool_errors,
@@ -25,6 +26,7 @@ POOLS = (
     *ping.ROUTES,
     *providers.ROUTES,
     *launch_configs.ROUTES,
+    *audit.ROUTES,
     *stats.ROUTES,
     *worker_pools.ROUTES,
     *secrets.ROUTES,

@@ -21,7 +21,6 @@ from worker_manager.core.definition import assemble
 from worker_manager.core.model import NULL_PROVIDER
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.core.scopes import AllOf
-from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,8 +40,7 @@ def create(call: Call, deps: ApiDeps) -> WorkerPoolFull:
     now = whole_milliseconds(deps.clock())
     parts = _parts(call, deps, now)
     asked = definitions.new_pool(call.pool_id, body, parts, now)
-    pool = definitions.create(deps, asked, parts.bodies)
-    _audit(call, "created")
+    pool = definitions.create(call, deps, asked, parts.bodies)
     return _full(deps, pool)
 
 
@@ -54,12 +52,12 @@ def update(call: Call, deps: ApiDeps) -> WorkerPoolFull:
     if body.worker_pool_id not in (None, call.pool_id):
         raise input_error(f"workerPoolId: {body.worker_pool_id!r} is not the pool of the URL")
     pool = definitions.change(
+        call,
         deps,
-        call.pool_id,
+        "updated",
         lambda before: definitions.replaced(before, body, parts, now),
-        parts.bodies,
+        bodies=parts.bodies,
     )
-    _audit(call, "updated")
     return _full(deps, pool)
 
 
@@ -72,8 +70,7 @@ def delete(call: Call, deps: ApiDeps) -> WorkerPoolFull:
             return None
         return definitions.deleted(before, now)
 
-    pool = definitions.change(deps, call.pool_id, decide, {})
-    _audit(call, "deleted")
+    pool = definitions.change(call, deps, "deleted", decide, bodies={})
     return _full(deps, pool)
 
 
@@ -122,16 +119,6 @@ def _config(deps: ApiDeps, pool: Pool) -> dict[str, Any]:
 def _listed(deps: ApiDeps, pool_id: str) -> WorkerPoolFull | None:
     pool = deps.pools.get(pool_id)
     return None if pool is None else pool_full(pool, _config(deps, pool))
-
-
-def _audit(call: Call, action: str) -> None:
-    logger.info(
-        "audit-event",
-        entity="worker-pool",
-        entity_id=call.pool_id,
-        action=action,
-        client=call.client_id,
-    )
 
 
 ROUTES: tuple[Route[ApiDeps], ...] = (

@@ -12,12 +12,11 @@ from worker_manager.core.audit import Difference, Entry
 from worker_manager.core.moments import from_wire, to_wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from datetime import timedelta
 
-    from pynamodb.transactions import TransactWrite
-
     from worker_manager.store.tables import PoolItem, Tables
+    from worker_manager.store.transactions import Writes
 
 AUDIT = "audit#"
 """What the sort key of an entry begins with."""
@@ -32,8 +31,10 @@ class AuditStore:
         self._model = tables.pools
         self._kept = kept
 
-    def writes(self, entry: Entry) -> Callable[[TransactWrite], None]:
-        """What adds an entry to the transaction of the change that it tells of."""
+    def writes(self, entry: Entry | None) -> Writes:
+        """What adds an entry, if there is one, to the transaction of the change it tells of."""
+        if entry is None:
+            return lambda _: None
         item = self._item(entry)
         return lambda transaction: transaction.save(item)
 

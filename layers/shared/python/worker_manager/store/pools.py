@@ -38,7 +38,7 @@ from worker_manager.store.pool_items import (
 from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pynamodb.expressions.condition import Condition
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pynamodb.transactions import TransactWrite
 
     from worker_manager.store.tables import PoolItem, Tables
+    from worker_manager.store.transactions import Writes
 
 PARALLEL = 8
 
@@ -62,7 +63,7 @@ class PoolChange:
     before: Pool | None
     bodies: Mapping[str, Json]
     events: Sequence[Json]
-    also: Callable[[TransactWrite], None] | None = None
+    also: Writes | None = None
 
 
 class PoolStore:

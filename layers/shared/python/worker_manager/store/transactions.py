@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pynamodb.exceptions import TransactWriteError
 from pynamodb.transactions import TransactWrite
@@ -22,6 +22,9 @@ LARGEST = 100
 """Items that one transaction takes."""
 ATTEMPTS = 6
 _CHANCE = Random()
+
+Writes: TypeAlias = "Callable[[TransactWrite], None]"
+"""Adds some writes to a transaction, or none."""
 
 
 def commit(
