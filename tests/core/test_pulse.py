@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.factories import NOW, a_worker
+from worker_manager.api.event_schemas import MESSAGES
 from worker_manager.core import events
 from worker_manager.core.model import PoolError
 from worker_manager.core.pulse import SCHEMAS, UnfitEventError, pulse_message
@@ -23,6 +24,12 @@ WORKER = {
     "launchConfigId": "lc-a",
 }
 POOL = {"workerPoolId": "proj-x/pool-1", "providerId": "aws"}
+ERROR = {
+    "errorId": "e-1",
+    "kind": "no-disk",
+    "title": "No disk",
+    "timestamp": "2026-01-02T03:04:05.000Z",
+}
 CONFIG = {**POOL, "launchConfigId": "lc-a"}
 NOTHING_SAID = "primary._._._._._._._"
 
@@ -119,9 +126,8 @@ def test_an_errors_message_names_the_worker_if_there_is_one(
 ) -> None:
     error = PoolError("e-1", "proj-x/pool-1", NOW, "no-capacity", "No capacity", "long", extra)
 
-    message = pulse_message(
-        events.POOL_ERROR, detail_of(events.error_event(error, "aws")), namespace=NAMESPACE
-    )
+    told = events.error_events(error, "aws")[0]
+    message = pulse_message(told["name"], detail_of(told), namespace=NAMESPACE)
 
     assert message.routing_key == routing_key
     assert message.body == {
@@ -138,7 +144,11 @@ def test_an_errors_message_names_the_worker_if_there_is_one(
     ("name", "detail", "left_out"),
     [
         ("worker-stopping", {**WORKER, "reason": "idle"}, {}),
-        ("worker-error", {**WORKER, "reason": "no disk", "kind": "no-disk"}, {"extra": {}}),
+        (
+            "worker-error",
+            {**CONFIG, **ERROR, "workerGroup": "us-east-1", "workerId": "i-1", "reason": "full"},
+            {"capacity": 1, "extra": {}},
+        ),
         ("launch-config-paused", {**CONFIG, "reason": "broken", "until": "tomorrow"}, {}),
         ("launch-config-resumed", {**CONFIG, "reason": "mended"}, {}),
     ],
@@ -196,6 +206,15 @@ def test_the_longest_routing_key_fits_into_amqp() -> None:
     message = pulse_message("worker-stopped", detail, namespace=NAMESPACE)
 
     assert len(message.routing_key) <= 255
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_message_has_the_fields_of_its_published_schema(name: str) -> None:
+    published = MESSAGES[name].model_json_schema(by_alias=True, mode="serialization")
+    optional = SCHEMAS[name].optional
+
+    assert published["properties"].keys() >= SCHEMAS[name].required | optional
+    assert set(published["required"]) == SCHEMAS[name].required
 
 
 def test_every_event_of_ours_has_an_exchange() -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 ACTIONS = {
     Method.INSTANCES: "DescribeInstances",
     Method.LOOKUP: "DescribeInstances",
+    Method.RECOGNISE: "DescribeInstances",
     Method.LAUNCH: "RunInstances",
     Method.TERMINATE: "TerminateInstances",
 }

@@ -93,6 +93,19 @@ def pool_changed(pool_id: str, version: int, *, changed: datetime) -> ProvisionP
     return ProvisionPool(pool_id, f"{to_wire(changed)}#change-{version}")
 
 
+def look_again(pool_id: str, at: datetime, why: str) -> ProvisionPool:
+    """Look at a pool at once because something happened at ``at``; never stale.
+
+    ``why`` is the id of what happened: the same once more is the same message.
+    """
+    return ProvisionPool(pool_id, f"{to_wire(at)}#again-{why[:22]}")
+
+
+def capacity_lost(pool_id: str, notice_id: str) -> ProvisionPool:
+    """Look at a pool at once because its cloud gave notice that it took machines; never stale."""
+    return ProvisionPool(pool_id, f"notice#{notice_id}")
+
+
 @dataclass(frozen=True, slots=True)
 class ScanPool:
     """Settle one pool's workers in one location against a complete list.

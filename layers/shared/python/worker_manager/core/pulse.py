@@ -2,9 +2,9 @@
 
 Each event has an exchange of its own, a routing key of eight words, and a message with exactly the
 reference's fields: its schemas are closed, so what we know beyond them (reasons, ids of events and
-decisions) is left out, except on exchanges that the reference does not have.  The reference's own
-queue listens to ``worker-stopped`` and ``worker-removed``, and gives such a worker's tasks to
-others at once.  Where to read next: ``worker_manager.pulse`` (the way to the broker).
+decisions) is left out, but for reasons on exchanges that the reference does not have.  Its queue
+listens to ``worker-stopped`` and ``worker-removed``, and gives such a worker's tasks to others at
+once.  Where to read next: ``worker_manager.pulse`` (the way to the broker).
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ _LAUNCH_CONFIG = _POOL | {"launchConfigId"}
 _CONFIG_ID = frozenset({"launchConfigId"})
 _ERROR_OF = frozenset({"workerGroup", "workerId", "launchConfigId"})
 _WHY = frozenset({"reason"})
+_UNTIL = frozenset({"timestamp", "until"})
 
 SCHEMAS: Mapping[str, Fields] = {
     events.WORKER_REQUESTED: Fields(_WORKER, _CONFIG_ID),
@@ -69,11 +70,11 @@ SCHEMAS: Mapping[str, Fields] = {
     events.LAUNCH_CONFIG_CREATED: Fields(_LAUNCH_CONFIG),
     events.LAUNCH_CONFIG_UPDATED: Fields(_LAUNCH_CONFIG),
     events.LAUNCH_CONFIG_ARCHIVED: Fields(_LAUNCH_CONFIG),
-    # The reference has none of these, so nothing of them is closed.
-    "worker-error": Fields(_POOL, _WORKER | _ERROR | _ERROR_OF | _WHY),
-    "worker-stopping": Fields(_WORKER, _CONFIG_ID | _WHY),
-    "launch-config-paused": Fields(_LAUNCH_CONFIG, _WHY | {"timestamp", "until"}),
-    "launch-config-resumed": Fields(_LAUNCH_CONFIG, _WHY | {"timestamp", "until"}),
+    # The reference has none of these.
+    events.WORKER_ERROR: Fields(_ERROR | _WHY | {"workerGroup", "workerId"}, _CONFIG_ID),
+    events.WORKER_STOPPING: Fields(_WORKER | _WHY, _CONFIG_ID),
+    events.LAUNCH_CONFIG_PAUSED: Fields(_LAUNCH_CONFIG | _WHY, _UNTIL),
+    events.LAUNCH_CONFIG_RESUMED: Fields(_LAUNCH_CONFIG | _WHY, _UNTIL),
 }
 """Event name → fields of its message, in the order of the reference's documentation."""
 

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 NEEDED = "needed"
 OVER_CAPACITY = "over capacity"
 ARCHIVED = "launch config archived"
+SPOT_INTERRUPTION = "spot interruption"
+"""The cloud has said that it takes the machine back, within minutes; that stands."""
+
+
+def is_interrupted(worker: Worker) -> bool:
+    """Whether the cloud has said that it takes this worker's machine back."""
+    return worker.surplus is not None and worker.surplus.reason == SPOT_INTERRUPTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +47,15 @@ def weigh(
 ) -> Standing:
     """Sort out who may be let go at all: workers that run and are not quarantined.
 
+    One whose machine the cloud takes back is gone already, as far as its pool is concerned.
     ``active`` are ids of launch configs that are not archived; a worker without one is not either.
     """
     current: list[Worker] = []
     archived: list[Worker] = []
     for worker in workers:
         if worker.state is not State.RUNNING or worker.is_quarantined(now):
+            continue
+        if is_interrupted(worker):
             continue
         (current if _is_current(worker, active) else archived).append(worker)
     capacity = sum(worker.capacity for worker in current)

@@ -1,10 +1,11 @@
 """Counting a pool's workers, each exactly once.
 
-``running``, ``requested``, ``stopping`` and ``quarantined`` are *disjoint*: a worker is stopping,
-else quarantined, else requested, else running.  All counts are capacity (tasks at once), not
-instances.  An open order counts as requested for what it may still bring: its count less the rows
-that carry its id.  The reference counted requested workers inside the existing ones and again
-beside them; see ``estimator`` for what came of that.
+``running``, ``requested``, ``stopping`` and ``quarantined`` are *disjoint*: a worker is stopping
+(also while its cloud is about to take its machine back), else quarantined, else requested, else
+running.  All counts are capacity (tasks at once), not instances.  An open order counts as requested
+for what it may still bring: its count less the rows that carry its id.  The reference counted
+requested workers inside the existing ones and again beside them; see ``estimator`` for what came
+of that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from worker_manager.core.model import Order, State, Worker
+from worker_manager.core.surplus import is_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,7 +67,7 @@ def counts_of(worker: Worker, now: datetime) -> Counts:
     """One worker's capacity, under the one heading that applies at ``now``."""
     if worker.state is State.STOPPED:
         return Counts()
-    if worker.state is State.STOPPING:
+    if worker.state is State.STOPPING or is_interrupted(worker):
         return Counts(stopping=worker.capacity)
     if worker.is_quarantined(now):
         return Counts(quarantined=worker.capacity)

@@ -37,6 +37,7 @@ class Method(StrEnum):
 
     INSTANCES = "instances"
     LOOKUP = "lookup"
+    RECOGNISE = "recognise"
     LAUNCH = "launch"
     TERMINATE = "terminate"
 
@@ -121,6 +122,21 @@ class FakeProvider:
             return {key: shown.get(key) for key in keys}
 
         return self._answered(Method.LOOKUP, _names(keys), look)
+
+    def recognise(self, location: Location, worker_ids: Sequence[str]) -> Sequence[Sighting]:
+        """Those of these machines that are our deployment's, gone ones included."""
+
+        def look() -> list[Sighting]:
+            return [
+                self.cloud.sighting(machine)
+                for machine in self.cloud.machines.values()
+                if machine.key.worker_id in worker_ids
+                and machine.location == location
+                and machine.deployment == self._deployment
+                and self.cloud.is_visible(machine)
+            ]
+
+        return self._answered(Method.RECOGNISE, " ".join(worker_ids), look)
 
     def launch(self, order: LaunchOrder) -> Launched:
         """Launch what capacity allows; a known order gives the machines it gave before.

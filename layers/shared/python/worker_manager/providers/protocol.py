@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,4 +71,16 @@ class CloudProvider(Protocol):
 
     def terminate(self, workers: Sequence[Worker]) -> Terminated:
         """Take machines away; already gone counts as done."""
+        ...
+
+
+@runtime_checkable
+class Recognises(Protocol):
+    """A cloud that tells of machines of its own accord, by ids that may be anybody's."""
+
+    def recognise(self, location: Location, worker_ids: Sequence[str]) -> Sequence[Sighting]:
+        """Those of these machines that are our deployment's, also the gone ones it still knows.
+
+        May raise a ``CloudError``; has a deadline.
+        """
         ...

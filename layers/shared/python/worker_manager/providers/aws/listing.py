@@ -14,7 +14,7 @@ from worker_manager.core.model import Location, MachineStatus, Sighting, WorkerK
 from worker_manager.providers.aws.errors import cloud_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_ec2.type_defs import (
@@ -32,6 +32,9 @@ ORDER_TAG = "worker-manager:order"
 
 PAGE_SIZE = 1_000
 """The most that DescribeInstances gives at once."""
+
+FILTER_VALUES = 200
+"""The most values that EC2 takes in one filter."""
 
 STATUS = {
     "pending": MachineStatus.PENDING,
@@ -67,6 +70,26 @@ def list_deployment(
         if not token:
             return
         request["NextToken"] = token
+
+
+def find_deployment(
+    client: EC2Client, location: Location, *, deployment: str, instance_ids: Sequence[str]
+) -> list[Sighting]:
+    """Those of these instances that are a deployment's, in any state; ``CloudError`` otherwise.
+
+    Ids as a filter are a question: unknown ones, and those of others, are simply not in the answer.
+    """
+    found: list[Sighting] = []
+    for at in range(0, len(instance_ids), FILTER_VALUES):
+        with cloud_errors():
+            answer = client.describe_instances(
+                Filters=[
+                    {"Name": f"tag:{DEPLOYMENT_TAG}", "Values": [deployment]},
+                    {"Name": "instance-id", "Values": list(instance_ids[at : at + FILTER_VALUES])},
+                ]
+            )
+            found += read_sightings(answer, location)
+    return found
 
 
 def read_sightings(

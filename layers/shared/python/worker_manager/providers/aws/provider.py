@@ -23,7 +23,11 @@ from worker_manager.providers.aws.launch import (
     launched,
     run_instances_request,
 )
-from worker_manager.providers.aws.listing import list_deployment, read_sightings
+from worker_manager.providers.aws.listing import (
+    find_deployment,
+    list_deployment,
+    read_sightings,
+)
 from worker_manager.providers.aws.reading import read_only_needed, read_times_fast
 from worker_manager.providers.protocol import Terminated
 
@@ -111,6 +115,18 @@ class AwsProvider:
         for error in outcome.failed.values():
             raise error
         return {key: found.get(key) for key in keys.values()}
+
+    def recognise(self, location: Location, worker_ids: Sequence[str]) -> Sequence[Sighting]:
+        """Those of these instances that are our deployment's, terminated ones included.
+
+        A terminated instance keeps its tags for a short while only; without them it is nobody's.
+        """
+        return find_deployment(
+            self._client(location),
+            location,
+            deployment=self._deployment,
+            instance_ids=worker_ids,
+        )
 
     def launch(self, order: LaunchOrder) -> Launched:
         """Launch up to ``order.count`` machines in one call, with the order's id as its token."""
