@@ -242,11 +242,11 @@ class WorkerManagerStack(Stack):
         inboxes = {loop.provider.provider_id: loop.inboxes for loop in self.loops}
         functions = {
             "pools_api": self._function("pools_api")
-            .reads(tables.workers)
+            .reads(tables.workers, tables.health)
             .writes(tables.pools, tables.providers)
             .knows(WM_QUEUE_ROOT_URL=self.queue_root_url),
             "workers_api": self._function("workers_api")
-            .reads(tables.pools)
+            .adds_to(tables.pools)
             .writes(tables.providers, tables.workers, tables.errors, tables.health)
             .knows(WM_TRUSTED_EC2_KEYS=self.trusted_keys),
         }

@@ -142,6 +142,12 @@ class ServiceFunction(Construct):
             self._use_table(named, _READ)
         return self
 
+    def adds_to(self, *tables: NamedTable) -> Self:
+        """Read items of these tables and put others there."""
+        for named in tables:
+            self._use_table(named, [*_READ, "dynamodb:PutItem"])
+        return self
+
     def writes(self, *tables: NamedTable) -> Self:
         """Read and change items of these tables."""
         for named in tables:

@@ -17,6 +17,7 @@ from worker_manager.store.places import Place
 
 if TYPE_CHECKING:
     from tests.api.world import Api, Clock
+    from worker_manager.store.transactions import Writes
 
 POOL = f"{BASE}/workers/proj-x%2Fpool-1"
 PATH = f"{POOL}/us-east-1/i-1"
@@ -236,16 +237,17 @@ class TestRemoving:
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         put(api, a_worker(state=State.REQUESTED))
-        change = api.deps.workers.change
+        workers = api.deps.workers
+        change_with = workers.change_with
         calls = []
 
-        def raced(before: Worker, **changes: Any) -> Worker | None:
+        def raced(before: Worker, also: Writes, **changes: Any) -> Worker | None:
             calls.append(before.state)
             if len(calls) == 1:
-                assert change(before, state=State.RUNNING, registered=NOW)
-            return change(before, **changes)
+                assert workers.change(before, state=State.RUNNING, registered=NOW)
+            return change_with(before, also, **changes)
 
-        monkeypatch.setattr(api.deps.workers, "change", raced)
+        monkeypatch.setattr(workers, "change_with", raced)
         api.ok("DELETE", PATH)
         assert calls == [State.REQUESTED, State.RUNNING]
         assert row(api).registered == NOW

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from worker_manager.api import paging
 from worker_manager.api.audit_schemas import AuditChange, AuditEntry, WorkerPoolAudit
 from worker_manager.api.routing import PAGING, Call, Route
-from worker_manager.core.audit import Entry, difference, pool_difference
+from worker_manager.core.audit import Entry, difference, pool_difference, worker_difference
 from worker_manager.core.ids import is_identifier
 from worker_manager.core.moments import from_wire, to_wire, whole_milliseconds
 from worker_manager.store.audit import position
+from worker_manager.taskcluster.credentials import worker_client_id
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from worker_manager.api.deps import ApiDeps
     from worker_manager.core.audit import Action, Difference, Entity
-    from worker_manager.core.model import Json, Pool, WorkerKey
+    from worker_manager.core.model import Json, Pool, Worker
 
 DEFAULT_PAGE = 100
 """Entries; each may have 80 KB of changes."""
@@ -71,17 +72,24 @@ def of_launch_config(
 
 
 def of_worker(
-    call: Call, deps: ApiDeps, action: Action, *, worker: WorkerKey, before: Json, after: Json
+    call: Call, deps: ApiDeps, action: Action, *, before: Worker | None, after: Worker
 ) -> Entry | None:
-    """The entry of what somebody did to one worker of the pool that the path names."""
+    """The entry of what somebody did to one worker of the pool that the path names.
+
+    What a worker does to itself is its life and no change of anybody's: every one that is done
+    removes itself.
+    """
+    key = after.key
+    if call.client_id == worker_client_id(key, provider_id=after.provider_id):
+        return None
     return _entry(
         call,
         deps,
         action,
         "worker",
-        f"{worker.group}/{worker.worker_id}",
-        difference=difference(before, after),
-        time=whole_milliseconds(deps.clock()),
+        f"{key.group}/{key.worker_id}",
+        difference=worker_difference(before, after),
+        time=after.modified,
     )
 
 

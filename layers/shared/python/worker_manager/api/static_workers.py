@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.api import audit
 from worker_manager.api.definitions import ATTEMPTS, after_commit
 from worker_manager.api.providers import existing_provider
 from worker_manager.api.refusals import Refusal, input_error, unavailable
 from worker_manager.api.routing import Call, Route
 from worker_manager.api.schemas import CreateWorkerRequest, UpdateWorkerRequest, WorkerFull
 from worker_manager.api.worker_pools import existing_pool
-from worker_manager.api.workers import Display, existing_worker, key_of
+from worker_manager.api.workers import Display, change_audited, existing_worker, key_of
 from worker_manager.core.lifecycle import expiry
 from worker_manager.core.model import Location, State, Worker
 from worker_manager.core.moments import whole_milliseconds
@@ -48,9 +49,9 @@ def create(call: Call, deps: ApiDeps) -> WorkerFull:
         there = deps.workers.get(key_of(call))
         worker = _new(call, deps, pool, secret=secret)
         if there is None:
-            written = worker if deps.workers.put_new(worker) else None
+            written = _put_new(call, deps, worker)
         elif there.state is State.STOPPED and there.provider_id == pool.provider_id:
-            written = _begin_anew(deps, there, worker)
+            written = _begin_anew(call, deps, there, worker)
         else:
             written = _same(there, worker, secret)
         if written is not None:
@@ -67,7 +68,7 @@ def update(call: Call, deps: ApiDeps) -> WorkerFull:
         worker = existing_worker(deps, key_of(call))
         if worker.provider_id != pool.provider_id:
             raise input_error(f"The worker belongs to provider {worker.provider_id!r}")
-        changed = deps.workers.change(worker, **_changes(worker, body, deps))
+        changed = change_audited(call, deps, "updated", worker, **_changes(worker, body, deps))
         if changed is None:
             continue
         if changed.unsent:
@@ -82,7 +83,8 @@ def _changes(worker: Worker, body: UpdateWorkerRequest, deps: ApiDeps) -> dict[s
     changes: dict[str, Any] = {"modified": now}
     if body.capacity is not None:
         changes["capacity"] = body.capacity
-    if (secret := _secret(body)) is not None:
+    secret = _secret(body)
+    if secret is not None and not matches(secret, worker.identity.get(SECRET)):
         changes["identity"] = {SECRET: hash_secret(secret, deps.new_slugid())}
     if body.expires is not None:
         changes["expires"] = whole_milliseconds(body.expires)
@@ -131,7 +133,15 @@ def _same(there: Worker, asked: Worker, secret: str) -> Worker:
     return there
 
 
-def _begin_anew(deps: ApiDeps, stopped: Worker, worker: Worker) -> Worker | None:
+def _put_new(call: Call, deps: ApiDeps, worker: Worker) -> Worker | None:
+    entry = audit.of_worker(call, deps, "created", before=None, after=worker)
+    if not deps.workers.put_new_with(worker, deps.audit.writes(entry)):
+        return None
+    audit.log(entry)
+    return worker
+
+
+def _begin_anew(call: Call, deps: ApiDeps, stopped: Worker, worker: Worker) -> Worker | None:
     nothing: dict[str, None] = dict.fromkeys(
         (
             "deadline",
@@ -146,7 +156,10 @@ def _begin_anew(deps: ApiDeps, stopped: Worker, worker: Worker) -> Worker | None
             "secret_rotated",
         )
     )
-    return deps.workers.change(
+    return change_audited(
+        call,
+        deps,
+        "created",
         stopped,
         state=worker.state,
         capacity=worker.capacity,

@@ -7,10 +7,10 @@ location's last complete list, and when it expires follows from that.  Where to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.api import paging
+from worker_manager.api import audit, paging
 from worker_manager.api.conversions import worker_full
 from worker_manager.api.definitions import ATTEMPTS, after_commit
 from worker_manager.api.providers import existing_provider
@@ -22,7 +22,7 @@ from worker_manager.api.schemas import (
     WorkerList,
 )
 from worker_manager.api.worker_pools import existing_pool
-from worker_manager.core.events import WORKER_REMOVED, with_event
+from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPING, with_event
 from worker_manager.core.ids import IDENTIFIER, is_identifier
 from worker_manager.core.messages import Terminate
 from worker_manager.core.model import State, WorkerKey
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.api.deps import ApiDeps
+    from worker_manager.core.audit import Action
     from worker_manager.core.model import Location, Worker
 
 REMOVED = "workerManager.removeWorker API call"
@@ -141,7 +142,7 @@ def remove(call: Call, deps: ApiDeps) -> dict[str, Any]:
         if worker.state is State.STOPPING:
             return _terminate(deps, worker)
         is_static = provider.provider_type == "static"
-        removed = _stop(deps, worker, State.STOPPED if is_static else State.STOPPING)
+        removed = _stop(call, deps, worker, State.STOPPED if is_static else State.STOPPING)
         if removed is None:
             continue
         with after_commit("publishing the removal of a worker"):
@@ -150,18 +151,34 @@ def remove(call: Call, deps: ApiDeps) -> dict[str, Any]:
     raise unavailable()
 
 
-def _stop(deps: ApiDeps, worker: Worker, state: State) -> Worker | None:
+def _stop(call: Call, deps: ApiDeps, worker: Worker, state: State) -> Worker | None:
     now = whole_milliseconds(deps.clock())
+    stops = (WORKER_STOPPING,) if state is State.STOPPING else ()
     changes = with_event(
         worker,
         WORKER_REMOVED,
+        *stops,
         at=now,
         reason=REMOVED,
         state=state,
         stopping_since=now,
         stop_reason=REMOVED,
+        stopped_by=call.client_id,
     )
-    return deps.workers.change(worker, **changes)
+    return change_audited(call, deps, "removed", worker, **changes)
+
+
+def change_audited(
+    call: Call, deps: ApiDeps, action: Action, before: Worker, **changes: Any
+) -> Worker | None:
+    """Write ``changes`` of a worker and who made them; ``None`` if somebody else was faster."""
+    entry = audit.of_worker(call, deps, action, before=before, after=replace(before, **changes))
+    if entry is None:
+        return deps.workers.change(before, **changes)
+    changed = deps.workers.change_with(before, deps.audit.writes(entry), **changes)
+    if changed is not None:
+        audit.log(entry)
+    return changed
 
 
 def _terminate(deps: ApiDeps, worker: Worker) -> dict[str, Any]:

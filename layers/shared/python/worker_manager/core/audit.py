@@ -15,11 +15,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from worker_manager.core.moments import to_wire
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
-    from worker_manager.core.model import Json, LaunchConfigHead, Pool
+    from worker_manager.core.model import Json, LaunchConfigHead, Pool, Worker
 
 Entity = Literal["worker-pool", "launch-config", "worker"]
 Action = Literal["created", "updated", "deleted", "paused", "resumed", "removed"]
@@ -97,6 +99,21 @@ def pool_difference(before: Pool | None, after: Pool, bodies: Mapping[str, Json]
         nothing if before is None else _shown(before, old, gone_or_come),
         _shown(after, new, gone_or_come),
     )
+
+
+def worker_difference(before: Worker | None, after: Worker) -> Difference:
+    """What somebody changed of a worker; ``before`` is ``None`` for a new one."""
+    return difference({} if before is None else _worker(before), _worker(after))
+
+
+def _worker(worker: Worker) -> dict[str, Any]:
+    shown: dict[str, Any] = {"state": worker.state.value, "capacity": worker.capacity}
+    if worker.expires is not None:
+        shown["expires"] = to_wire(worker.expires)
+    if worker.identity:
+        # Only that it changed is told: of the secret we know no more than a hash.
+        shown["providerInfo"] = {"staticSecret": dict(worker.identity)}
+    return shown
 
 
 def _shown(
