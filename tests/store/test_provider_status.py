@@ -1,0 +1,155 @@
+"""Which providers fail: written when it changes, once a minute while it goes on, gone with it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.factories import NOW
+from worker_manager.store.places import PlaceStore
+from worker_manager.store.provider_status import (
+    LONGEST_REASON,
+    REFRESH,
+    UNSEEN,
+    Activity,
+    Failing,
+    ProviderStatusStore,
+)
+
+if TYPE_CHECKING:
+    from tests.store.wire import Wire
+    from worker_manager.store.tables import Tables
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def store(tables: Tables) -> ProviderStatusStore:
+    return ProviderStatusStore(tables)
+
+
+@pytest.fixture
+def other(tables: Tables) -> ProviderStatusStore:
+    """That of another container."""
+    return ProviderStatusStore(tables)
+
+
+def fails(
+    store: ProviderStatusStore,
+    now: datetime = NOW,
+    activity: Activity = Activity.LIST,
+    reason: str = "refused",
+) -> bool:
+    return store.failed("aws", activity, kind="not-authorized", reason=reason, now=now)
+
+
+def test_a_provider_that_was_never_said_to_fail_does_not(store: ProviderStatusStore) -> None:
+    assert store.failing("aws", NOW) == []
+
+
+def test_a_failure_keeps_its_beginning_and_says_when_it_was_last_seen(
+    store: ProviderStatusStore,
+) -> None:
+    fails(store)
+    fails(store, NOW + REFRESH, reason="refused otherwise")
+
+    assert store.failing("aws", NOW + REFRESH) == [
+        Failing("list", NOW, NOW + REFRESH, "not-authorized", "refused otherwise")
+    ]
+    assert store.failing("aws-2", NOW) == []
+
+
+def test_what_goes_on_is_written_once_a_minute(store: ProviderStatusStore, wire: Wire) -> None:
+    written = [fails(store, NOW + n * SECOND) for n in range(121)]
+
+    assert sum(written) == len(wire.calls) == 3
+    assert [n for n, wrote in enumerate(written) if wrote] == [0, 60, 120]
+
+
+def test_another_reason_is_written_at_once(store: ProviderStatusStore) -> None:
+    assert fails(store)
+    assert fails(store, NOW + SECOND, reason="refused otherwise")
+
+
+def test_a_provider_that_works_costs_one_read_a_minute(
+    store: ProviderStatusStore, wire: Wire
+) -> None:
+    for n in range(121):
+        assert not store.recovered("aws", Activity.LIST, now=NOW + n * SECOND)
+
+    assert [operation for operation, _ in wire.calls] == ["GetItem"] * 3
+
+
+def test_a_success_ends_a_failure_at_once(store: ProviderStatusStore) -> None:
+    fails(store)
+
+    assert store.recovered("aws", Activity.LIST, now=NOW + SECOND)
+    assert store.failing("aws", NOW + SECOND) == []
+    assert not store.is_failing_here("aws")
+
+
+def test_another_containers_success_ends_it_too(
+    store: ProviderStatusStore, other: ProviderStatusStore
+) -> None:
+    assert not other.recovered("aws", Activity.LIST, now=NOW)
+    fails(store, NOW + SECOND)
+
+    assert not other.recovered("aws", Activity.LIST, now=NOW + 2 * SECOND)
+    assert other.recovered("aws", Activity.LIST, now=NOW + REFRESH)
+    assert store.failing("aws", NOW + REFRESH) == []
+
+
+def test_a_success_at_one_activity_says_nothing_of_another(store: ProviderStatusStore) -> None:
+    fails(store, NOW + SECOND, Activity.LAUNCH)
+    fails(store, NOW, Activity.LIST)
+    assert [one.activity for one in store.failing("aws", NOW + SECOND)] == ["list", "launch"]
+
+    store.recovered("aws", Activity.LIST, now=NOW + 2 * SECOND)
+
+    assert [one.activity for one in store.failing("aws", NOW + SECOND)] == ["launch"]
+    assert store.is_failing_here("aws")
+    assert not store.is_failing_here("aws-2")
+
+
+def test_a_failure_that_is_seen_while_a_success_is_written_stays(
+    store: ProviderStatusStore, other: ProviderStatusStore, wire: Wire
+) -> None:
+    fails(other)
+
+    def seen_meanwhile(call: Any, operation: str, parameters: dict[str, Any]) -> Any:
+        answer = call(operation, parameters)
+        fails(other, NOW + REFRESH)
+        return answer
+
+    wire.inject("GetItem", seen_meanwhile)
+
+    assert not store.recovered("aws", Activity.LIST, now=NOW + REFRESH)
+
+    assert len(store.failing("aws", NOW + REFRESH)) == 1
+
+
+@pytest.mark.parametrize(
+    ("activity", "left"),
+    [(Activity.SETUP, 0), (Activity.LIST, 0), (Activity.LAUNCH, 1), (Activity.TERMINATE, 1)],
+)
+def test_what_is_tried_at_every_tick_ends_when_nobody_sees_it_any_more(
+    store: ProviderStatusStore, activity: Activity, left: int
+) -> None:
+    fails(store, activity=activity)
+
+    assert len(store.failing("aws", NOW + UNSEEN - SECOND)) == 1
+    assert len(store.failing("aws", NOW + UNSEEN)) == left
+
+
+def test_a_reason_has_its_length(store: ProviderStatusStore) -> None:
+    fails(store, reason="x" * 10_000)
+
+    assert len(store.failing("aws", NOW)[0].reason) == LONGEST_REASON
+
+
+def test_a_status_is_no_member_of_its_provider(store: ProviderStatusStore, tables: Tables) -> None:
+    fails(store)
+
+    assert PlaceStore(tables).of_provider("aws") == ([], {})
