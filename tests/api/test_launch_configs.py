@@ -37,6 +37,17 @@ def test_launch_configs_are_listed_by_id(api: Api) -> None:
                 "configuration": {"region": "us-east-1", "launchConfig": {"ImageId": "ami-1"}},
                 "created": "2026-01-02T03:04:05.000Z",
                 "lastModified": "2026-01-02T03:04:05.000Z",
+                "status": "active",
+                "weight": 0.5,
+                "health": {
+                    "requested": 0,
+                    "launched": 0,
+                    "registered": 0,
+                    "claimed": 0,
+                    "failed": {},
+                    "factor": 1.0,
+                },
+                "capacity": {"running": 0, "requested": 0, "stopping": 0, "quarantined": 0},
             }
             for name in ("lc-a", "lc-z")
         ]

@@ -175,7 +175,7 @@ class TestRemoving:
         assert worker.stopping_since == worker.modified == NOW
         assert worker.stop_reason == "workerManager.removeWorker API call"
         assert worker.unsent == ()
-        assert api.bus.names() == ["worker-removed"]
+        assert api.bus.names() == ["worker-removed", "worker-stopping"]
         assert api.bus.events[0]["detail"]["launchConfigId"] == "lc-a"
         [message] = api.advance.messages
         assert message.body == {
@@ -192,7 +192,7 @@ class TestRemoving:
         api.ok("DELETE", PATH)
         assert row(api) == before
         assert len(api.advance.messages) == 2
-        assert api.bus.names() == ["worker-removed"]
+        assert api.bus.names() == ["worker-removed", "worker-stopping"]
 
     def test_a_queue_that_takes_nothing_is_a_503_and_the_next_try_succeeds(self, api: Api) -> None:
         put(api, a_worker())
@@ -206,7 +206,7 @@ class TestRemoving:
         put(api, a_worker())
         api.bus.refuses = True
         api.ok("DELETE", PATH)
-        assert [event["name"] for event in row(api).unsent] == ["worker-removed"]
+        assert [event["name"] for event in row(api).unsent] == ["worker-removed", "worker-stopping"]
 
     def test_a_static_worker_is_stopped_at_once(self, api: Api) -> None:
         put(api, a_worker(provider_id="static", location=""))

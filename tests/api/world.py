@@ -25,11 +25,14 @@ from worker_manager.outbox import Outbox
 from worker_manager.settings import ProviderSettings
 from worker_manager.store.audit import AuditStore
 from worker_manager.store.health import HealthStore
+from worker_manager.store.offerings import OfferingStore
+from worker_manager.store.pauses import PauseStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
 from worker_manager.store.provider_status import ProviderStatusStore
+from worker_manager.store.stores import Stores
 from worker_manager.store.tables import TABLES, Tables
 from worker_manager.store.workers import WorkerStore
 from worker_manager.taskcluster.auth import LocalAuthenticator
@@ -149,6 +152,16 @@ class Api:
             Client(ISSUER.client_id, ISSUER.access_token, ISSUER_SCOPES),
         ]
         self.deps = ApiDeps(
+            stores=Stores(
+                pools=PoolStore(tables),
+                workers=workers,
+                plans=self.plans,
+                places=places,
+                health=HealthStore(tables),
+                offerings=OfferingStore(tables),
+                pauses=PauseStore(tables),
+                statuses=ProviderStatusStore(tables),
+            ),
             pools=PoolStore(tables),
             workers=workers,
             places=places,

@@ -59,11 +59,11 @@ def observe(
     around: Around,
     *,
     stores: Stores,
-    queue: QueueClient,
+    queue: QueueClient | None,
     timing: Timing,
     now: datetime,
 ) -> Facts:
-    """Read open plans, then live workers, then health and demand.
+    """Read open plans, then live workers, then health and, where ``queue`` is given, demand.
 
     In this order a row that is written meanwhile is counted, and its order still too: too few
     machines are ordered for a tick, never too many.
@@ -81,7 +81,7 @@ def observe(
             for order in plan.orders
             if order.is_open
         ],
-        demand=_demand(pool.pool_id, queue),
+        demand=_demand(pool.pool_id, queue) if queue is not None else None,
         health=health,
         now=now,
         stopping_limit=timing.stopping_limit,

@@ -53,9 +53,12 @@ def pool_full(
 
 def worker_full(worker: Worker, *, expires: datetime, last_checked: datetime) -> WorkerFull:
     """A worker; when it was last checked, and so expires, its location knows."""
-    optional: dict[str, Any] = {}
-    if worker.launch_config_id is not None:
-        optional["launch_config_id"] = worker.launch_config_id
+    optional = {
+        "launch_config_id": worker.launch_config_id,
+        "decision_id": worker.decision,
+        "stop_reason": worker.stop_reason,
+        "stopped_by": worker.stopped_by,
+    }
     return WorkerFull(
         worker_pool_id=worker.key.pool_id,
         worker_group=worker.key.group,
@@ -67,7 +70,7 @@ def worker_full(worker: Worker, *, expires: datetime, last_checked: datetime) ->
         last_checked=last_checked,
         state=worker.state,
         capacity=worker.capacity,
-        **optional,
+        **{name: value for name, value in optional.items() if value is not None},
     )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from worker_manager.api import (
     audit,
+    decisions,
+    explanations,
     launch_configs,
     ping,
     pool_errors,
@@ -26,6 +28,8 @@ POOLS = (
     *ping.ROUTES,
     *providers.ROUTES,
     *launch_configs.ROUTES,
+    *decisions.ROUTES,
+    *explanations.ROUTES,
     *audit.ROUTES,
     *stats.ROUTES,
     *worker_pools.ROUTES,

@@ -15,7 +15,7 @@ from inspect import getdoc
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from urllib.parse import unquote
 
-from worker_manager.core.ids import IDENTIFIER, POOL_ID, SLUGID, matches
+from worker_manager.core.ids import DECISION_ID, IDENTIFIER, POOL_ID, SLUGID, matches
 from worker_manager.core.scopes import AllOf, AnyOf, Expression
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ PARAMETERS: Mapping[str, str] = {
     "taskQueueId": POOL_ID,
     "workerGroup": IDENTIFIER,
     "workerId": IDENTIFIER,
+    "launchConfigId": IDENTIFIER,
+    "decisionId": DECISION_ID,
     "provisionerId": IDENTIFIER,
     "workerType": IDENTIFIER,
     "taskId": SLUGID,

@@ -103,13 +103,6 @@ class LaunchConfigFull(Answer):
     last_modified: Moment
 
 
-class WorkerPoolLaunchConfigList(Answer):
-    """A page of launch configs."""
-
-    worker_pool_launch_configs: list[LaunchConfigFull]
-    continuation_token: str | None = None
-
-
 class ProviderEntry(Answer):
     """One provider of this deployment."""
 
@@ -146,7 +139,12 @@ class CreateWorkerRequest(UpdateWorkerRequest):
 
 
 class WorkerFull(Answer):
-    """A worker as the worker manager knows it."""
+    """A worker as the worker manager knows it.
+
+    ``decisionId`` names the decision that made it (getWorkerPoolDecision); of one that ends,
+    ``stopReason`` says why and ``stoppedBy`` who decided: a client id, ``worker-manager`` or the
+    ``cloud``.
+    """
 
     worker_pool_id: PoolId
     worker_group: Identifier
@@ -159,6 +157,9 @@ class WorkerFull(Answer):
     state: State
     capacity: int = Field(ge=1)
     launch_config_id: Identifier | None = None
+    decision_id: str | None = None
+    stop_reason: str | None = None
+    stopped_by: str | None = None
 
 
 class WorkerList(Answer):

@@ -18,6 +18,8 @@ IDENTIFIER = r"^[a-zA-Z0-9_-]{1,38}$"
 POOL_ID = r"^[a-zA-Z0-9_-]{1,38}/[a-z]([-a-z0-9]{0,36}[a-z0-9])?$"
 SLUGID = r"^[A-Za-z0-9_-]{8}[Q-T][A-Za-z0-9_-][CGKOSWaeimquy26-][A-Za-z0-9_-]{10}[AQgw]$"
 SECRET = r"^[a-zA-Z0-9_-]{44}$"
+DECISION_ID = r"^[0-9A-Za-z:.#_-]{1,200}$"
+"""Of a decision, which is the tick of its plan."""
 ERROR_KIND = r"[-a-z0-9]+"
 """Of a pool error's kind; as in the reference it need not be all of it."""
 

@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NewType
 
+from worker_manager.core.moments import to_wire
+
 if TYPE_CHECKING:
     from worker_manager.core.breaker import Breaker
 
@@ -323,6 +325,16 @@ class Pause:
     reason: str
     by: str
     since: datetime
+
+
+def pause_json(pause: Pause) -> dict[str, str]:
+    """A pause as it is stored and compared."""
+    return {
+        "until": to_wire(pause.until),
+        "reason": pause.reason,
+        "by": pause.by,
+        "since": to_wire(pause.since),
+    }
 
 
 @dataclass(frozen=True, slots=True)

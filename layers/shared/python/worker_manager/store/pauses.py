@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import ConflictError
+from worker_manager.core.model import pause_json
 from worker_manager.store.places import outbox_item
-from worker_manager.store.pool_items import CONTROL, pause_json
+from worker_manager.store.pool_items import CONTROL
 from worker_manager.store.transactions import commit
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from worker_manager.core.model import (
     Pause,
     Pool,
 )
-from worker_manager.core.moments import from_wire, to_wire
+from worker_manager.core.moments import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,16 +136,6 @@ def memory(model: type[PoolItem], after: Control) -> list[Action]:
         model.probed.set(after.probed) if after.probed else model.probed.remove(),
         model.probe_wait.set(after.probe_wait.total_seconds()),
     ]
-
-
-def pause_json(pause: Pause) -> dict[str, str]:
-    """A pause as it is stored."""
-    return {
-        "until": to_wire(pause.until),
-        "reason": pause.reason,
-        "by": pause.by,
-        "since": to_wire(pause.since),
-    }
 
 
 def to_pause(stored: Json) -> Pause:

@@ -1,0 +1,134 @@
+"""A decision in words: what would be done, what holds it back, which limit binds, what is next.
+
+Nothing is decided here; the words are about a ``planning.Decision``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from worker_manager.core import surplus
+from worker_manager.core.moments import to_wire
+from worker_manager.core.standing import Held
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from worker_manager.core.planning import Decision, Facts
+    from worker_manager.core.standing import Standing
+
+
+class Limit(StrEnum):
+    """What keeps a plan from ordering more."""
+
+    NONE = "none"
+    MAXIMUM = "pool-maximum"
+    HELD = "launch-configs"
+    NO_DEMAND = "unknown-demand"
+    NO_PROVIDER = "no-provider"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a plan made now comes to.
+
+    ``limit`` is what binds; ``next_probe`` when something closed off is tried next; ``let_go`` the
+    capacity of workers that would be told to terminate.
+    """
+
+    sentences: tuple[str, ...]
+    limit: Limit
+    ordered: int
+    let_go: int
+    next_probe: datetime | None
+
+
+def explain(facts: Facts, decision: Decision) -> Explanation:
+    """Say in words what ``decision`` does about ``facts``."""
+    ordered = sum(choice.capacity for choice in decision.choices)
+    limit = _limit(decision, ordered)
+    let_go = _let_go(facts, decision)
+    next_probe = _next_probe(facts, decision)
+    sentences = [*_demand(facts, decision), *_orders(decision, ordered)]
+    sentences += [f"{reason[0].upper()}{reason[1:]}." for reason in decision.reasons]
+    if let_go:
+        sentences.append(f"Workers with a capacity of {let_go} are more than is needed.")
+    if next_probe is not None:
+        sentences.append(f"The next probe is due at {to_wire(next_probe)}.")
+    return Explanation(tuple(sentences), limit, ordered, let_go, next_probe)
+
+
+def _demand(facts: Facts, decision: Decision) -> list[str]:
+    estimated, demand = decision.estimate, facts.demand
+    if demand is None or estimated is None:
+        return []
+    counts = facts.tally.pool
+    return [
+        f"{demand.pending} tasks are pending and {demand.claimed} claimed; "
+        f"a capacity of {counts.running} is running, {counts.requested} requested, "
+        f"{counts.stopping} stopping and {counts.quarantined} quarantined, "
+        f"of at most {facts.pool.max_capacity} and at least {facts.pool.min_capacity}.",
+        f"{estimated.wanted} more is wanted, of which {estimated.to_spawn} fits below the maximum.",
+    ]
+
+
+def _orders(decision: Decision, ordered: int) -> list[str]:
+    if not decision.choices:
+        return ["Nothing would be ordered."]
+    machines: Counter[str] = Counter()
+    for choice in decision.choices:
+        machines[choice.head.launch_config_id] += choice.count
+    parts = [
+        f"{count} of {name}{' as a probe' if decision.probing.covers(name) else ''}"
+        for name, count in sorted(machines.items())
+    ]
+    return [f"Machines with a capacity of {ordered} would be ordered: {', '.join(parts)}."]
+
+
+def _limit(decision: Decision, ordered: int) -> Limit:
+    estimated = decision.estimate
+    if estimated is None:
+        return Limit.NO_DEMAND
+    if ordered < estimated.to_spawn:
+        return Limit.HELD
+    return Limit.MAXIMUM if estimated.held_back else Limit.NONE
+
+
+def _let_go(facts: Facts, decision: Decision) -> int:
+    """Capacity of those who would be told to go, archived launch configs' workers included."""
+    if decision.estimate is None:
+        return 0
+    active = {head.launch_config_id for head in facts.pool.heads}
+    standing = surplus.weigh(facts.workers, active, target=decision.estimate.target, now=facts.now)
+    changes = surplus.decide(standing, busy=frozenset(), now=facts.now)
+    told = {worker.key: answer.terminate for worker, answer in changes}
+    return sum(
+        worker.capacity
+        for worker in (*standing.current, *standing.archived)
+        if told.get(worker.key, worker.surplus is not None and worker.surplus.terminate)
+    )
+
+
+def _next_probe(facts: Facts, decision: Decision) -> datetime | None:
+    """When the first of those that only a breaker holds is tried, if nothing changes."""
+    able = [s for s in decision.standings if s.may_be_probed]
+    if not able:
+        return None
+    due = [_due(standing, facts) for standing in able]
+    if all(s.held is not None for s in decision.standings) and facts.probed is not None:
+        due.append(max(facts.now, facts.probed + facts.probe_wait))
+    return min(due)
+
+
+def _due(standing: Standing, facts: Facts) -> datetime:
+    breaker = standing.breaker
+    at = breaker.next_try if breaker is not None and breaker.next_try else facts.now
+    return max(at, facts.now)
+
+
+def status_of(standing: Standing) -> str:
+    """A launch config's status as the API shows it: ``active`` or ``paused``."""
+    return "paused" if standing.held is Held.PAUSED else "active"
