@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.api import paging
+from worker_manager.api import audit, paging
 from worker_manager.api.definitions import after_commit
 from worker_manager.api.plan_schemas import (
     BreakerAnswer,
@@ -149,9 +149,25 @@ def _write(
     )
     kept = {key: value for key, value in control.pauses.items() if key != name}
     after = {**kept, name: wanted} if wanted else kept
-    written = deps.stores.pauses.write(pool.pool_id, control.pauses, after, event=event, now=now)
+    entry = audit.of_launch_config(
+        call,
+        deps,
+        "paused" if wanted else "resumed",
+        launch_config_id=name,
+        before=_told(control.pauses.get(name)),
+        after=_told(wanted),
+    )
+    written = deps.stores.pauses.write(
+        pool.pool_id,
+        control.pauses,
+        after,
+        event=event,
+        now=now,
+        also=deps.audit.writes(entry),
+    )
     if not written:
         return False
+    audit.log(entry)
     with after_commit("publishing a pause"):
         deps.outbox.send(outbox_key([event], now), [event])
     sender = deps.senders.get(pool.provider_id, {}).get("provision")
