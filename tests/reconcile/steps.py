@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from tests.event_shapes import check_shapes
 from worker_manager.core.errors import NotStoredError
 
 if TYPE_CHECKING:
