@@ -121,6 +121,7 @@ class App(Generic[DepsT]):
                 body=body,
                 payload=payload,
                 client_id=identity.client_id if identity else None,
+                request_id=request.request_id,
             ),
             self._deps,
         )

@@ -37,13 +37,17 @@ writers each end somewhere beyond 200."""
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked.  ``path`` begins with ``/api`` and may have ``%2F`` in it or not."""
+    """What was asked.  ``path`` begins with ``/api`` and may have ``%2F`` in it or not.
+
+    ``request_id`` is the front door's name of the request, where it has one.
+    """
 
     method: str
     path: str
     query: tuple[tuple[str, str], ...]
     headers: Mapping[str, str]
     body: bytes
+    request_id: str | None = None
 
     @classmethod
     def of(cls, event: dict[str, Any], *, prefix: str = "") -> Request:
@@ -58,6 +62,7 @@ class Request:
             query=tuple(_query(given)),
             headers=given.headers,
             body=_body(given),
+            request_id=(event.get("requestContext") or {}).get("requestId"),
         )
 
     @property
