@@ -83,6 +83,10 @@ def test_a_path_sent_with_its_slash_is_the_same_pool(api: Api) -> None:
     [
         (b"{", "application/json"),
         (b'"text"', "application/json"),
+        (b"5", "application/json"),
+        (b"1.5", "application/json"),
+        (b"true", "application/json"),
+        (b"null", "application/json"),
         (b"{}", "text/plain"),
         (b"\xff", "application/json"),
         (b'{"a": NaN}', "application/json"),
