@@ -62,6 +62,40 @@ def a_proxy_event(
     }
 
 
+def a_load_balancer_event(
+    method: str = "GET",
+    path: str = "/api/worker-manager/v1/ping",
+    *,
+    query: str = "",
+    headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+) -> dict[str, Any]:
+    """A load balancer's event with multi-value headers: path and query as sent, unordered.
+
+    Bodies that are neither text nor JSON arrive as base64.
+    """
+    given = {"accept": "*/*", "host": "tc.example.com", "x-forwarded-proto": "https"}
+    given |= {name.lower(): value for name, value in (headers or {}).items()}
+    several: dict[str, list[str]] = {}
+    for pair in sorted(query.split("&")) if query else ():
+        name, _, value = pair.partition("=")
+        several.setdefault(name, []).append(value)
+    is_text = given.get("content-type", "").startswith(("text/", "application/json"))
+    content = body or b""
+    target = (
+        "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/pools/6d0ecf831eec9f09"
+    )
+    return {
+        "requestContext": {"elb": {"targetGroupArn": target}},
+        "httpMethod": method,
+        "path": path,
+        "multiValueQueryStringParameters": several,
+        "multiValueHeaders": {name: [value] for name, value in given.items()},
+        "body": content.decode() if is_text else base64.b64encode(content).decode(),
+        "isBase64Encoded": bool(content) and not is_text,
+    }
+
+
 def a_scheduled_event(at: datetime, rule: str = "wm-local-provision-tick-aws") -> dict[str, Any]:
     """What a rule of EventBridge sends when its schedule fires; whole seconds, UTC."""
     return {
@@ -127,4 +161,31 @@ def a_bus_event(name: str, detail: Mapping[str, Any]) -> dict[str, Any]:
         "region": "us-east-1",
         "resources": [],
         "detail": dict(detail),
+    }
+
+
+def an_ec2_notice(
+    instance_id: str, state: str | None, *, region: str = "us-east-1", number: int = 0
+) -> dict[str, Any]:
+    """What EventBridge sends when an instance comes into a state; ``None`` warns of interruption.
+
+    The forms of the EC2 User Guide, warts included: a warning names no account.
+    """
+    change = {"instance-id": instance_id, "state": state}
+    warning = {"instance-id": instance_id, "instance-action": "terminate"}
+    owner = f"{region}a" if state is None else f"{region}:123456789012"
+    return {
+        "version": "0",
+        "id": f"7bf73129-1428-4cd3-a780-{number:012d}",
+        "detail-type": (
+            "EC2 Spot Instance Interruption Warning"
+            if state is None
+            else "EC2 Instance State-change Notification"
+        ),
+        "source": "aws.ec2",
+        "account": "123456789012",
+        "time": "2026-01-02T03:04:05Z",
+        "region": region,
+        "resources": [f"arn:aws:ec2:{owner}:instance/{instance_id}"],
+        "detail": warning if state is None else change,
     }

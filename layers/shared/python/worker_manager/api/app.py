@@ -1,4 +1,4 @@
-"""From an API Gateway event to an answer: who calls, may they, is it well-formed, then the handler.
+"""From a front door's event to an answer: who calls, may they, is it well-formed, then the handler.
 
 The order of checks is Taskcluster's and can be observed: the body must be JSON first of all; who
 may not call learns that before anything of their arguments, unless the scopes themselves depend
@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
+from worker_manager.api.load_balancer import for_load_balancer, is_from_load_balancer
 from worker_manager.api.refusals import (
     OMITTED,
     Refusal,
@@ -74,6 +75,10 @@ class App(Generic[DepsT]):
 
     def handle(self, event: dict[str, Any]) -> dict[str, Any]:
         """Answer one proxy event.  Never raises: what nobody foresaw is a 500."""
+        answer = self._answer(event)
+        return for_load_balancer(answer, event) if is_from_load_balancer(event) else answer
+
+    def _answer(self, event: dict[str, Any]) -> dict[str, Any]:
         progress = _Progress()
         try:
             request = Request.of(event, prefix=self._endpoint.prefix)
@@ -113,7 +118,7 @@ class App(Generic[DepsT]):
         body = parse_body(route.body, payload) if route.body is not None else None
         if route.needs_body_for_scopes:
             identity = self._authenticate(request, progress)
-            require(identity, route.required_scopes(match.params, payload))
+            require(identity, route.required_scopes({**query, **match.params}, payload))
         result = route.handler(
             Call(
                 params=match.params,

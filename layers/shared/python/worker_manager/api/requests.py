@@ -1,7 +1,8 @@
-"""One HTTP request, read from the event of an API Gateway REST API.
+"""One HTTP request, read from the event of an API Gateway REST API or of a load balancer.
 
-The path stays as it was sent, because that is what clients sign; the query arrives decoded.
-Where to read next: ``routing``, which finds the route of a path.
+The path stays as it was sent, because that is what clients sign; the gateway's query arrives
+decoded, the load balancer's encoded as it was sent.
+Where to read next: ``routing``, which finds the route of a path; ``load_balancer``, the way back.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
 
+from worker_manager.api.load_balancer import is_from_load_balancer
 from worker_manager.api.refusals import Refusal
 from worker_manager.core.ids import ExactFloat
 from worker_manager.taskcluster.hawk import SignedRequest
 from worker_manager.taskcluster.resources import Endpoint, resource_candidates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 LARGEST_BODY = 4 * 1024 * 1024
 """Bytes.  A Lambda event takes 6 MB, and an answer must be able to say what was sent."""
@@ -39,7 +42,8 @@ writers each end somewhere beyond 200."""
 class Request:
     """What was asked.  ``path`` begins with ``/api`` and may have ``%2F`` in it or not.
 
-    ``request_id`` is the front door's name of the request, where it has one.
+    ``sent_query`` is the query before anything was decoded, where the front door shows it;
+    ``request_id`` its name of the request, where it has one.
     """
 
     method: str
@@ -47,6 +51,7 @@ class Request:
     query: tuple[tuple[str, str], ...]
     headers: Mapping[str, str]
     body: bytes
+    sent_query: tuple[tuple[str, str], ...] | None = None
     request_id: str | None = None
 
     @classmethod
@@ -56,13 +61,19 @@ class Request:
         path = given.path or "/"
         if prefix and path.startswith(f"{prefix}/"):
             path = path.removeprefix(prefix)
+        query = tuple(_query(event))
+        sent_query, headers = None, given.headers
+        if is_from_load_balancer(event):
+            sent_query, query = query, tuple(_decoded(query))
+            headers = _last_of_each(event.get("multiValueHeaders") or {}) or headers
         return cls(
             method=given.http_method.upper(),
             path=path,
-            query=tuple(_query(given)),
-            headers=given.headers,
+            query=query,
+            headers=headers,
             body=_body(given),
-            request_id=(event.get("requestContext") or {}).get("requestId"),
+            sent_query=sent_query,
+            request_id=_request_id(event) or headers.get("x-amzn-trace-id"),
         )
 
     @property
@@ -75,7 +86,12 @@ class Request:
         bewits = [value for name, value in self.query if name == "bewit"]
         return SignedRequest(
             method=self.method,
-            resources=resource_candidates(self.path, self.query, prefix=endpoint.prefix),
+            resources=resource_candidates(
+                self.path,
+                self.query if self.sent_query is None else self.sent_query,
+                prefix=endpoint.prefix,
+                is_encoded=self.sent_query is not None,
+            ),
             host=endpoint.host,
             port=endpoint.port,
             authorization=self.headers.get("authorization"),
@@ -124,11 +140,25 @@ class Request:
             )
 
 
-def _query(event: APIGatewayProxyEvent) -> list[tuple[str, str]]:
-    several = event.multi_value_query_string_parameters
+def _request_id(event: Mapping[str, Any]) -> str | None:
+    """The gateway's own; a load balancer names requests in a header."""
+    given = (event.get("requestContext") or {}).get("requestId")
+    return None if given is None else str(given)
+
+
+def _query(event: Mapping[str, Any]) -> list[tuple[str, str]]:
+    several = event.get("multiValueQueryStringParameters")
     if several:
         return [(name, value) for name, values in several.items() for value in values]
-    return list(event.query_string_parameters.items())
+    return list((event.get("queryStringParameters") or {}).items())
+
+
+def _decoded(query: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    return ((unquote_plus(name), unquote_plus(value)) for name, value in query)
+
+
+def _last_of_each(several: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    return {name.lower(): values[-1] for name, values in several.items() if values}
 
 
 def _body(event: APIGatewayProxyEvent) -> bytes:
@@ -154,7 +184,7 @@ def _loads(body: bytes) -> Any:
 
 def _is_deeper(payload: Any, depth: int) -> bool:
     """Whether containers stand inside each other more than ``depth`` times."""
-    level = [payload]
+    level = [payload] if isinstance(payload, dict | list) else []
     for _ in range(depth):
         level = [
             inner

@@ -1,8 +1,9 @@
 """What a client may have sent as path and query, when we see it only after a gateway.
 
-A REST API keeps the path as sent but hands over the query decoded and unordered; some front doors
-decode ``%2F`` in the path too.  So every spelling that a stock client could have signed is a
-candidate, and the MAC decides: a wrong candidate opens nothing.  Where to read next: ``hawk``.
+A REST API keeps the path as sent but hands over the query decoded and unordered; a load balancer
+leaves the query encoded, but unordered too; some front doors decode ``%2F`` in the path.  So every
+spelling that a stock client could have signed is a candidate, and the MAC decides: a wrong
+candidate opens nothing.  Where to read next: ``hawk``.
 """
 
 from __future__ import annotations
@@ -49,27 +50,43 @@ class Endpoint:
 
 
 def resource_candidates(
-    path: str, query_pairs: Iterable[tuple[str, str]], *, prefix: str = ""
+    path: str,
+    query_pairs: Iterable[tuple[str, str]],
+    *,
+    prefix: str = "",
+    is_encoded: bool = False,
 ) -> tuple[str, ...]:
     """Every path and query that a client may have signed, the likeliest first, none twice.
 
     ``path`` begins with ``/api`` and is as the front door gave it; ``prefix`` is the root URL's.
-    ``query_pairs`` are decoded; any ``bewit`` among them is left out, as it never signs itself.
+    ``query_pairs`` are decoded, or with ``is_encoded`` as they were sent; any ``bewit`` among them
+    is left out, as it never signs itself.
     """
     pairs = [(key, value) for key, value in query_pairs if key != "bewit"]
-    queries = tuple(dict.fromkeys(_queries(pairs)))
+    found = _as_sent(pairs) if is_encoded else _queries(pairs)
+    queries = tuple(dict.fromkeys(found))
     paths = tuple(dict.fromkeys(_paths(path)))
     return tuple(prefix + each + query for each in paths for query in queries)
+
+
+def _orders(pairs: Sequence[tuple[str, str]]) -> Iterable[Sequence[tuple[str, str]]]:
+    """Orders in which a client may have given the pairs, the one we see first."""
+    return permutations(pairs) if len(pairs) <= MAX_SHUFFLED_KEYS else (pairs, sorted(pairs))
+
+
+def _as_sent(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Queries of pairs that nobody has decoded; ``?a`` and ``?a=`` look the same to us."""
+    for order in _orders(pairs):
+        yield "?" + "&".join(f"{key}={value}" for key, value in order) if order else ""
+        if any(not value for _, value in order):
+            yield "?" + "&".join(f"{key}={value}" if value else key for key, value in order)
 
 
 def _queries(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
     if not pairs:
         yield ""
         return
-    orders: Iterable[Sequence[tuple[str, str]]] = (pairs, sorted(pairs))
-    if len(pairs) <= MAX_SHUFFLED_KEYS:
-        orders = permutations(pairs)
-    for order in orders:
+    for order in _orders(pairs):
         for encode in (quote_plus, quote):
             for safe in ("", _UNESCAPED_BY_SOME):
                 encoded = (f"{encode(k, safe=safe)}={encode(v, safe=safe)}" for k, v in order)
