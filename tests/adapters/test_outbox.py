@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.factories import NOW, POOL_ID, a_worker
-from worker_manager.core.events import WORKER_RUNNING, WORKER_STOPPED, error_event, worker_event
+from worker_manager.core.events import WORKER_RUNNING, WORKER_STOPPED, error_events, worker_event
 from worker_manager.core.model import PoolError, State
 from worker_manager.outbox import Outbox
 from worker_manager.store.places import PlaceStore
@@ -168,7 +168,7 @@ def test_an_error_written_with_its_transition_waits_until_it_is_told(told: Told)
     told.outbox.tell(an_error(), "aws")
 
     assert list(told.places.unpublished()) == []
-    assert told.bus.published == [error_event(an_error(), "aws")["id"]]
+    assert told.bus.published == [event["id"] for event in error_events(an_error(), "aws")]
 
 
 def test_several_events_of_one_item_are_cleared_only_together(told: Told) -> None:

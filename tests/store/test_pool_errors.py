@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.factories import NOW, POOL_ID
-from worker_manager.core.events import error_event
+from worker_manager.core.events import error_events
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.model import PoolError
 from worker_manager.store.places import PlaceStore
@@ -39,7 +39,7 @@ def an_error(name: object = "e", **overrides: Any) -> PoolError:
 
 
 def record(store: PoolErrorStore, error: PoolError) -> str | None:
-    return store.record(error, error_event(error, "aws"))
+    return store.record(error, error_events(error, "aws"))
 
 
 def test_an_error_comes_back_as_it_was_recorded(store: PoolErrorStore) -> None:
@@ -55,7 +55,7 @@ def test_an_error_is_recorded_together_with_its_event(
 
     (waiting,) = PlaceStore(tables).unpublished()
     assert waiting.key == key
-    assert waiting.events == [error_event(an_error(), "aws")]
+    assert waiting.events == error_events(an_error(), "aws")
 
 
 def test_an_error_that_is_reported_again_is_recorded_and_told_once(

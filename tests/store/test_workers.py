@@ -10,7 +10,7 @@ from pynamodb.exceptions import PutError, UpdateError
 from tests.factories import NOW, POOL_ID, REGION, a_worker
 from tests.store.sizes import item_size
 from tests.store.wire import refused
-from worker_manager.core.events import error_event
+from worker_manager.core.events import error_events
 from worker_manager.core.ids import derived_slugid, event_id
 from worker_manager.core.model import Location, PoolError, State, Surplus, Worker
 from worker_manager.store.places import PlaceStore
@@ -452,7 +452,7 @@ def test_what_is_written_with_a_change_is_written_only_if_the_change_is(
 
     def bury(name: str) -> Worker | None:
         error = PoolError(name, POOL_ID, NOW, "never-registered", "a title", "a text")
-        also = errors.writes(error, error_event(error, "aws"))
+        also = errors.writes(error, error_events(error, "aws"))
         return store.change_with(before, also, state=State.STOPPED, modified=NOW)
 
     written = bury("first")
