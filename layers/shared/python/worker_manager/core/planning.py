@@ -138,6 +138,7 @@ def decide(facts: Facts, chance: Chance) -> Decision:
     estimated = estimate(facts.demand, counted, limits)
     standing = standings(facts, counted, estimated)
     numbers = _numbers(facts, counted, estimated)
+    numbers["breakersOpen"] = sum(s.breaker is not None for s in standing)
     if estimated.wanted <= 0:
         return Decision((), estimated, (), numbers, standing, as_before)
     headroom = _headroom(facts, counted, estimated)
@@ -308,5 +309,6 @@ def _numbers(facts: Facts, counted: Tally, estimated: Estimate | None) -> dict[s
             "wanted": estimated.wanted,
             "toSpawn": estimated.to_spawn,
             "target": estimated.target,
+            "costing": estimated.costing,
         }
     return numbers

@@ -14,7 +14,10 @@ from worker_manager.core.errors import BadCredentialsError, CloudError
 from worker_manager.core.events import LAUNCH_CONFIG_RESUMED, pause_event
 from worker_manager.core.model import Location
 from worker_manager.core.standing import location_of_offering
+from worker_manager.metrics import meter
+from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
 from worker_manager.store.places import outbox_key
+from worker_manager.store.provider_status import Activity
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ def tell_changes(pool: Pool, before: Mapping[str, Breaker], after: Mapping[str, 
     for name, breaker in after.items():
         was = before.get(name)
         if (was.state if was else BreakerState.CLOSED) is not breaker.state:
+            if breaker.state is BreakerState.OPEN:
+                meter.breaker_opened(pool.provider_id)
             logger.warning(
                 "a breaker changed",
                 pool=pool.pool_id,
@@ -66,21 +71,21 @@ def claim_probes(decision: Decision, now: datetime, deps: Deps) -> Decision:
 
 
 def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
-    """Tell all pools what the cloud refused, and what a probe got; returns what was refused."""
-    refused = set()
-    told: set[tuple[str, str]] = set()
+    """Tell all pools what the cloud refused, and what a probe got; returns what was refused.
+
+    A refusal of many orders at once is told once.
+    """
+    refused, told = set(), {}
     for outcome in outcomes:
-        error, offering = outcome.error, outcome.order.offering
-        if error is not None and (key := _shared_key(error, offering)):
-            refused.add(offering)
-            if (key, error.kind) not in told:
-                told.add((key, error.kind))
-                _tell(plan, key, error, deps)
-        elif error is None and outcome.order.is_probe and outcome.order.launched:
-            for key in (offering, WHOLE_PROVIDER):
-                deps.stores.offerings.worked(plan.provider_id, key, deps.clock())
-        elif error is not None and not outcome.order.is_open:
-            refused.add(offering)
+        error, order = outcome.error, outcome.order
+        if error is None:
+            _tell_success(plan, order, deps)
+        elif not order.is_open:
+            refused.add(order.offering)
+            told[_shared_key(error, order.offering), error.kind] = error
+    for (key, _), error in told.items():
+        if key is not None:
+            _tell_refusal(plan, key, error, deps)
     return refused
 
 
@@ -91,12 +96,25 @@ def _shared_key(error: CloudError, offering: str) -> str | None:
     return offering if error.kind in SHARED_KINDS else None
 
 
-def _tell(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:
+def _tell_success(plan: Plan, order: Order, deps: Deps) -> None:
+    if not order.launched:
+        return
+    provider_recovered(deps, Activity.LAUNCH)
+    if order.is_probe:
+        for key in (order.offering, WHOLE_PROVIDER):
+            deps.stores.offerings.worked(plan.provider_id, key, deps.clock())
+
+
+def _tell_refusal(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:
     deps.stores.offerings.failed(
         plan.provider_id, key, kind=error.kind, reason=str(error), at=deps.clock()
     )
-    level = logger.error if key == WHOLE_PROVIDER else logger.warning
-    level("an offering was refused", provider=plan.provider_id, offering=key, kind=error.kind)
+    meter.breaker_opened(plan.provider_id)
+    if key == WHOLE_PROVIDER:
+        provider_failed(deps, Activity.LAUNCH, error)
+    logger.warning(
+        "an offering was refused", provider=plan.provider_id, offering=key, kind=error.kind
+    )
 
 
 def freed(survey: Survey, deps: Deps) -> dict[str, Breaker]:

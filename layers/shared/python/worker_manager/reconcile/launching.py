@@ -34,6 +34,7 @@ from worker_manager.core.model import (
     State,
     Worker,
 )
+from worker_manager.metrics import meter
 from worker_manager.queues import Message
 from worker_manager.reconcile.healing import Outcome, learn
 from worker_manager.reconcile.side_by_side import side_by_side
@@ -143,6 +144,8 @@ def count_outcome(
     plan: Plan, order: Order, kind: str | None, deps: Deps, *, reason: str = ""
 ) -> None:
     """Add a settled order to its launch config's health; no ``kind``, no blame."""
+    if kind is not None:
+        meter.failed(plan.provider_id, kind, count=order.count - order.launched)
     deps.stores.health.add(
         plan.pool_id,
         order.launch_config_id,
@@ -218,10 +221,13 @@ def _report_failures(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> Non
 
 
 def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
-    """Add what is settled to the health of its launch config."""
+    """Add what is settled to the metrics, and to the health of its launch config."""
     for outcome in outcomes:
+        if isinstance(outcome.error, ThrottledError):
+            meter.throttled(plan.provider_id)
         if outcome.order.state is OrderState.SETTLED:
             error = outcome.error
+            meter.launched(plan.provider_id, instances=outcome.order.launched)
             kind, reason = (error.kind, str(error)) if error else (None, "")
             count_outcome(plan, outcome.order, kind, deps, reason=reason)
 

@@ -18,6 +18,7 @@ from worker_manager.core.events import (
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.lifecycle import Gone, Keep, Launched, Note, Stop, StopAgain, Verdict
 from worker_manager.core.model import Json, Location, PoolError, State, Worker
+from worker_manager.metrics import meter
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -81,9 +82,11 @@ class Settling:
             self.to_terminate.append(after)
 
     def _gone(self, worker: Worker, verdict: Gone) -> None:
-        self._transition(
+        after = self._transition(
             worker, (WORKER_STOPPED,), verdict, state=State.STOPPED, quarantine_until=None
         )
+        if after is not None:
+            meter.stopped(after, self.now)
 
     def _transition(
         self, worker: Worker, names: tuple[str, ...], verdict: Stop | Gone, **changes: Any
@@ -118,6 +121,7 @@ class Settling:
         error = self._error(worker, failure, title, changes["stop_reason"])
         written = self._record(worker, error, changes)
         if written is not None:
+            meter.failed(worker.provider_id, failure)
             self.deps.stores.health.add(
                 worker.key.pool_id,
                 launch_config_id,
