@@ -9,6 +9,7 @@ from pathlib import Path
 from aws_cdk import App
 
 from infra.build_layers import LAMBDA, LAYERS, PULSE, RUNTIME, content_hash
+from infra.constructs.notices import NoticeForwarding
 from infra.settings import STAGES, StageSettings
 from infra.stack import Code, WorkerManagerStack
 
@@ -36,6 +37,8 @@ def synthesise(
     context = {**_CONTEXT, "aws:cdk:disable-asset-staging": True} if in_place else _CONTEXT
     app = App(outdir=str(outdir), context=context, analytics_reporting=False)
     stack = WorkerManagerStack(app, "WorkerManager", settings=settings, code=code)
+    for region in settings.notice_regions:
+        NoticeForwarding(app, f"Notices-{region}", settings=settings, region=region)
     app.synth()
     return outdir / stack.template_file
 

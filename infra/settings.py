@@ -46,6 +46,11 @@ class ProviderSettings:
             raise ValueError(f"{self.provider_id}: concurrency must be at least 2")
 
     @property
+    def gives_notice(self) -> bool:
+        """Whether the cloud tells of machines of its own accord, on EventBridge."""
+        return self.provider_type == "aws"
+
+    @property
     def has_loop(self) -> bool:
         """Whether machines are launched and listed, as opposed to standing in somebody's rack."""
         return self.provider_type != "static"
@@ -89,6 +94,8 @@ class StageSettings:
     ``None`` the clients and roles are those of our own secret.
     ``list_lag_seconds`` is how long a cloud's list may lag behind a launch.
     ``timings`` overrides intervals of ``worker_manager.core.timing`` by name, in seconds.
+    ``notice_regions`` are regions besides our own where machines run: a small stack in each
+    forwards what EC2 tells of them.
     ``pulse`` is a broker to publish all events to as well, for a Taskcluster queue to hear.
     ``mail_from`` is who e-mails owners of pools of errors, an identity of SES that is verified in
     this account and region; ``None`` sends no mail.
@@ -112,6 +119,7 @@ class StageSettings:
     log_level: str = "INFO"
     mail_from: str | None = None
     pulse: PulseSettings | None = None
+    notice_regions: tuple[str, ...] = ()
     account: str | None = None
     region: str | None = None
 
@@ -126,6 +134,10 @@ class StageSettings:
         ids = [provider.provider_id for provider in self.providers]
         if len(set(ids)) != len(ids):
             raise ValueError(f"{self.name}: a provider id is used twice")
+        if self.notice_regions and not (self.account and self.region):
+            raise ValueError(f"{self.name}: notice_regions need account and region")
+        if self.region in self.notice_regions:
+            raise ValueError(f"{self.name}: notice_regions are regions besides our own")
         if not self.deployment:
             object.__setattr__(self, "deployment", f"worker-manager-{self.name}")
 

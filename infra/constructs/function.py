@@ -205,12 +205,25 @@ class ServiceFunction(Construct):
         self.allow(["s3:ListBucket"], resources=[bucket.bucket_arn])
         return self.allow(["s3:GetObject"], resources=[bucket.arn_for_objects("*")])
 
-    def consumes(self, queue: sqs.IQueue, *, batch_size: int = 1, concurrency: int = 5) -> Self:
-        """Be called with messages of a queue; a failed one is reported, its neighbours are done."""
+    def consumes(
+        self,
+        queue: sqs.IQueue,
+        *,
+        batch_size: int = 1,
+        concurrency: int = 5,
+        batching_seconds: int = 0,
+    ) -> Self:
+        """Be called with messages of a queue; a failed one is reported, its neighbours are done.
+
+        ``batching_seconds`` is how long messages may wait for others.
+        """
         self.function.add_event_source(
             sources.SqsEventSource(
                 queue,
                 batch_size=batch_size,
+                max_batching_window=(
+                    Duration.seconds(batching_seconds) if batching_seconds else None
+                ),
                 max_concurrency=concurrency,
                 report_batch_item_failures=True,
             )

@@ -1,4 +1,4 @@
-"""The loop of one provider: two schedules, five functions and the queues between them.
+"""The loop of one provider: two schedules, six functions and the queues between them.
 
 Each provider has its own, so that one slow or broken cloud never delays another.  What flows
 through is described in ``worker_manager.reconcile``.
@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from infra.constructs.cloud_access import may_launch, may_list, may_terminate
 from infra.constructs.function import Service, ServiceFunction
+from infra.constructs.notices import hand_over_notices
 from infra.constructs.queues import LoopQueues
 
 if TYPE_CHECKING:
@@ -33,11 +35,19 @@ _TIMEOUTS = {
     "scan_tick": 120,
     "scan_pool": 60,
     "advance": 60,
+    "notices": 30,
 }
 """Seconds.  A scan tick reads whole lists of a cloud; the others do one pool's work."""
 
 DELETES_AT_ONCE = 10
 """Messages of ``advance`` in one call: their machines are deleted together."""
+
+NOTICES_AT_ONCE = 100
+"""Messages of ``notices`` in one call: EC2 is asked once of all, and a pool planned once.
+
+A machine's end is told in two or three, and a zone that takes back its spot instances tells
+hundreds within a minute.
+"""
 
 _MINUTE = Duration.minutes(1)
 
@@ -81,6 +91,8 @@ class ProviderLoop(Construct):
         self._provision()
         self._scan()
         self._advance()
+        if provider.gives_notice:
+            self._notices()
 
     @property
     def inboxes(self) -> Mapping[str, sqs.IQueue]:
@@ -173,3 +185,25 @@ class ProviderLoop(Construct):
             )
         )
         may_terminate(advance, deployment=self._settings.deployment)
+
+    def _notices(self) -> None:
+        """What the cloud tells of machines of its own accord, in seconds."""
+        tables = self._around.tables
+        queue = self._queues.notices()
+        dead = queue.dead_letter_queue
+        hand_over_notices(
+            self,
+            name=self._settings.resource_name(f"notices-{self.provider.provider_id}"),
+            target=targets.SqsQueue(queue, dead_letter_queue=dead.queue if dead else None),
+            buses=[None, *([self._around.bus] if self._settings.notice_regions else [])],
+        )
+        notices = (
+            self._function("notices")
+            .writes(tables.providers, tables.workers, tables.errors, tables.health)
+            .opens("WM_CLOUD_SECRET", self._secret)
+            .publishes_to(self._around.bus)
+            .sends_to("WM_QUEUE_PROVISION", self._queues.provision)
+            .consumes(queue, batch_size=NOTICES_AT_ONCE, concurrency=2, batching_seconds=1)
+        )
+        may_list(notices)
+        may_terminate(notices, deployment=self._settings.deployment)

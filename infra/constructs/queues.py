@@ -39,7 +39,7 @@ class LoopQueues(Construct):
     rather than hold up its pool.  ``provision_ticks`` and ``scan_ticks`` carry each tick function's
     delayed messages to itself; the next minute replaces a lost one, so they have no dead letters.
     ``advance`` carries deletes and second steps, which nobody would repeat: kept four days, then
-    dead letters.
+    dead letters.  ``notices`` carries what the cloud tells of machines; the next list tells it too.
     """
 
     def __init__(
@@ -58,7 +58,10 @@ class LoopQueues(Construct):
         self.scan_ticks = self._ticks("scan", timeouts["scan_tick"])
         self.provision = self._fifo("provision", timeouts["provision_pool"])
         self.scan = self._fifo("scan", timeouts["scan_pool"])
-        self.advance = self._advance(timeouts["advance"])
+        self.advance = self._standard(
+            "advance", timeouts["advance"], kept=Duration.days(4), attempts=5
+        )
+        self._notices_timeout = timeouts["notices"]
 
     def _name(self, purpose: str) -> str:
         return self._settings.resource_name(f"{purpose}-{self._provider_id}")
@@ -94,17 +97,24 @@ class LoopQueues(Construct):
             removal_policy=RemovalPolicy.DESTROY,
         )
 
-    def _advance(self, timeout_seconds: int) -> sqs.Queue:
-        name = self._name("advance")
+    def notices(self) -> sqs.Queue:
+        """Made for clouds that give notice only."""
+        return self._standard("notices", self._notices_timeout, kept=Duration.hours(1), attempts=3)
+
+    def _standard(
+        self, verb: str, timeout_seconds: int, *, kept: Duration, attempts: int
+    ) -> sqs.Queue:
+        name = self._name(verb)
         return sqs.Queue(
             self,
-            "Advance",
+            verb.title(),
             queue_name=name,
             enforce_ssl=True,
-            retention_period=Duration.days(4),
+            retention_period=kept,
             visibility_timeout=Duration.seconds(timeout_seconds + GRACE_SECONDS),
             dead_letter_queue=sqs.DeadLetterQueue(
-                queue=dead_letters(self, "AdvanceDead", name=name), max_receive_count=5
+                queue=dead_letters(self, f"{verb.title()}Dead", name=name),
+                max_receive_count=attempts,
             ),
             removal_policy=RemovalPolicy.DESTROY,
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.events import a_proxy_event, a_scheduled_event, an_sqs_event
+from tests.events import a_proxy_event, a_scheduled_event, an_ec2_notice, an_sqs_event
 from tests.functions.deployed import function_names
 from worker_manager.core.messages import ProvisionPool, Resume, ScanPool
 from worker_manager.core.model import Location
@@ -22,6 +22,7 @@ NEEDED = {
     "scan-tick-aws": ("WM_PROVIDER", "WM_DEPLOYMENT", "WM_QUEUE_TICKS"),
     "scan-pool-aws": ("WM_PROVIDER", "WM_BUS", "WM_ROOT_URL"),
     "advance-aws": ("WM_PROVIDER", "WM_DEPLOYMENT", "WM_ROOT_URL"),
+    "notices-aws": ("WM_PROVIDER", "WM_DEPLOYMENT", "WM_ROOT_URL"),
     "expire": ("WM_BUS",),
     "publish": ("WM_BUS",),
     "pools-api": ("WM_ROOT_URL", "WM_BUS", "WM_AUTH_SECRET"),
@@ -46,6 +47,8 @@ def a_fresh_event(name: str) -> dict[str, Any]:
             )
         case "advance-aws":
             return an_sqs_event([Resume("proj-x/pool-1", "t-1").to_json()])
+        case "notices-aws":
+            return an_sqs_event([an_ec2_notice("i-0123456789abcdef0", "terminated")])
         case "pulse":
             return an_sqs_event([])
         case "expire" | "publish":

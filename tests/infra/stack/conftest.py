@@ -25,6 +25,7 @@ FOLDERS = (
     "scan_tick",
     "scan_pool",
     "advance",
+    "notices",
     "expire",
     "publish",
     "pulse",

@@ -63,6 +63,7 @@ def test_every_table_has_the_variable_that_the_library_knows(local_template: Tem
         ),
         ("scan-pool-aws", {"WM_QUEUE_ROOT_URL", "WM_AUTH_SECRET", "WM_BUCKET"}),
         ("advance-aws", {"WM_QUEUE_ADVANCE", "WM_QUEUE_PROVISION", "WM_CLOUD_SECRET"}),
+        ("notices-aws", {"WM_QUEUE_PROVISION", "WM_CLOUD_SECRET", "WM_BUS"}),
         ("pools-api", {"WM_QUEUES", "WM_AUTH_SECRET", "WM_BUS", "WM_QUEUE_ROOT_URL"}),
         ("workers-api", {"WM_QUEUES", "WM_AUTH_SECRET", "WM_BUS", "WM_TRUSTED_EC2_KEYS"}),
         ("queue-api", {"WM_TABLE_QUEUE", "WM_AUTH_SECRET"}),

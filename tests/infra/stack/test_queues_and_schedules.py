@@ -56,36 +56,39 @@ def test_pools_are_worked_on_side_by_side_and_each_in_order(local_template: Temp
 
 
 def test_a_message_stays_hidden_longer_than_its_function_may_run(
-    local_template: Template,
+    full_template: Template,
 ) -> None:
-    queues = of_type(local_template, "AWS::SQS::Queue")
-    functions = of_type(local_template, "AWS::Lambda::Function")
-    mappings = of_type(local_template, "AWS::Lambda::EventSourceMapping").values()
+    queues = of_type(full_template, "AWS::SQS::Queue")
+    functions = of_type(full_template, "AWS::Lambda::Function")
+    mappings = of_type(full_template, "AWS::Lambda::EventSourceMapping").values()
 
-    assert len(mappings) == 5
+    assert len(mappings) == 7
     for mapping in mappings:
         queue = queues[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
         function = functions[mapping["FunctionName"]["Ref"]]
         assert queue["VisibilityTimeout"] > function["Timeout"]
 
 
-def test_one_message_fails_without_its_neighbours(local_template: Template) -> None:
-    functions = of_type(local_template, "AWS::Lambda::Function")
-    for mapping in of_type(local_template, "AWS::Lambda::EventSourceMapping").values():
+BATCHES = {"wm-local-advance-aws": 10, "wm-local-notices-aws": 100, "wm-local-pulse": 10}
+
+
+def test_one_message_fails_without_its_neighbours(full_template: Template) -> None:
+    functions = of_type(full_template, "AWS::Lambda::Function")
+    for mapping in of_type(full_template, "AWS::Lambda::EventSourceMapping").values():
         name = functions[mapping["FunctionName"]["Ref"]]["FunctionName"]
-        assert mapping["BatchSize"] == (10 if "advance" in name else 1)
+        assert mapping["BatchSize"] == BATCHES.get(name, 1)
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
         assert mapping["ScalingConfig"]["MaximumConcurrency"] >= 2
 
 
-def test_nothing_is_lost_for_good_without_a_trace(local_template: Template) -> None:
-    queues = _queues(local_template)
+def test_nothing_is_lost_for_good_without_a_trace(full_template: Template) -> None:
+    queues = _queues(full_template)
     assert queues["advance-aws"]["RedrivePolicy"]["maxReceiveCount"] == 5
     assert queues["advance-aws-dead"]["MessageRetentionPeriod"] == 14 * 86_400
 
     on_our_bus = [
         target
-        for rule in of_type(local_template, "AWS::Events::Rule").values()
+        for rule in of_type(full_template, "AWS::Events::Rule").values()
         if "EventPattern" in rule
         for target in rule["Targets"]
     ]

@@ -28,7 +28,7 @@ def test_every_function_has_a_role_of_its_own(template: Template) -> None:
 
     roles = [json.dumps(function["Role"]) for function in functions]
 
-    assert len(set(roles)) == len(roles) == 10
+    assert len(set(roles)) == len(roles) == 11
     assert not any(
         role.get("ManagedPolicyArns") for role in of_type(template, "AWS::IAM::Role").values()
     )
@@ -105,7 +105,7 @@ def test_only_provision_launches_and_it_terminates_nothing(template: Template) -
 
 
 def test_only_machines_with_our_tag_can_be_terminated(template: Template) -> None:
-    for name in ("scan-pool-aws", "advance-aws"):
+    for name in ("scan-pool-aws", "advance-aws", "notices-aws"):
         [found] = [
             found
             for found in statements(template, name)
