@@ -47,8 +47,7 @@ def test_a_report_is_recorded_and_told(pool: Api) -> None:
         "launchConfigId": "lc-a",
     }
     assert pool.ok("GET", PATH) == {"workerPoolErrors": [told]}
-    [event] = pool.bus.events
-    assert event["name"] == "worker-pool-error"
+    [event] = [event for event in pool.bus.events if event["name"] == "worker-pool-error"]
     assert event["detail"]["workerId"] == "i-1"
     assert event["detail"]["launchConfigId"] == "lc-a"
 

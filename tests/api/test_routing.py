@@ -98,4 +98,5 @@ def test_scopes_that_need_the_body_are_told_apart() -> None:
         "updateWorkerPool",
         "reportWorkerError",
         "reregisterWorker",
+        "workerPoolErrorStats",
     }

@@ -13,7 +13,7 @@ from worker_manager.core.error_groups import day_of, days_until, group_of
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.model import PoolError
 from worker_manager.store.error_counts import SHARED_PARTS, part_of
-from worker_manager.store.pool_errors import PoolErrorStore, sort_key
+from worker_manager.store.pool_errors import PoolErrorStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,9 +84,9 @@ def test_a_group_knows_its_first_and_last_error_and_every_hour(store: PoolErrorS
     [group] = groups(store)
     assert (group.first, group.last, group.newest) == (moments[0], NOW, errors[-1].error_id)
     assert list(group.hours.values()) == [1, 1, 2]
-    newest = f"{sort_key(errors[-1])}"
-    assert store.get_many(POOL_ID, [newest, newest, "gone"]) == {newest: errors[-1]}
-    assert store.get_many(POOL_ID, []) == {}
+    asked = [(group.last, group.newest), (NOW, "gone")]
+    assert store.descriptions(POOL_ID, asked) == {group.newest: "none left"}
+    assert store.descriptions(POOL_ID, []) == {}
 
 
 def test_a_day_has_the_errors_of_all_pools_or_of_one(store: PoolErrorStore) -> None:

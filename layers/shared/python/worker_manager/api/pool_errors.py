@@ -140,7 +140,7 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         query={
             **PAGING,
             "launchConfigId": IDENTIFIER,
-            "errorId": r"^[a-zA-Z0-9_-]{1,22}$",
+            "errorId": r"^[a-zA-Z0-9_-]{1,100}$",
         },
         response=WorkerPoolErrorList,
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from worker_manager.api import (
     audit,
     decisions,
+    error_stats,
     explanations,
     launch_configs,
     ping,
@@ -43,6 +44,7 @@ WORKERS = (
     *renewal.ROUTES,
     *workers.ROUTES,
     *static_workers.ROUTES,
+    *error_stats.ROUTES,
     *pool_errors.ROUTES,
 )
 """For machines, and whoever looks after them."""

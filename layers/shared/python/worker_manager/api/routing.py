@@ -86,8 +86,8 @@ class Route(Generic[DepsT]):
 
     ``path`` is below ``/api/<service>/v1``, or whole where there is no service; ``<names>`` in it,
     and in ``scopes``, stand for URL parameters, in ``scopes`` also for fields of the body.
-    ``scopes`` is ``None`` where anybody may call; ``scopes_of`` makes them from parameters and
-    payload where a template cannot say it, which then only documents them.
+    ``scopes`` is ``None`` where anybody may call; ``scopes_of`` makes them from parameters (of URL
+    and query) and payload where a template cannot say it, which then only documents them.
     ``secret_fields`` are paths into the payload that no error body repeats (``()`` is all of it).
     Its description is the handler's docstring.  What is not ``is_published`` is left out of
     documents and works all the same; an answer may be kept by anybody for ``max_age`` seconds.
@@ -135,7 +135,7 @@ class Route(Generic[DepsT]):
 
     @property
     def needs_body_for_scopes(self) -> bool:
-        """Whether the scopes are known only once the body is."""
+        """Whether the scopes are known only once the body, or the query, is."""
         if self.scopes_of is not None:
             return True
         named = re.findall(r"<(\w+)>", repr(self.scopes))

@@ -76,11 +76,14 @@ class PoolErrorStore:
 
         return fill
 
-    def get_many(self, pool_id: str, sort_keys: Iterable[str]) -> dict[str, PoolError]:
-        """Those of a pool's errors, by sort key, that are there."""
-        keys = [(pool_id, key) for key in dict.fromkeys(sort_keys)]
-        items = self._model.batch_get(keys) if keys else ()
-        return {item.sk: _to_error(item) for item in items}
+    def descriptions(self, pool_id: str, errors: Iterable[tuple[datetime, str]]) -> dict[str, str]:
+        """By id, what some of a pool's errors say, each named by when it was reported and its id.
+
+        An error that is no longer there is left out.
+        """
+        keys = {(pool_id, f"{to_wire(reported)}#{error_id}") for reported, error_id in errors}
+        items = self._model.batch_get(keys, attributes_to_get=["sk", "description"])
+        return {item.sk.partition("#")[2]: item.description for item in items}
 
     def newest_first(self, pool_id: str, *, before: str | None = None) -> Iterator[PoolError]:
         """Errors of a pool, newest first, from before sort key ``before``."""
