@@ -10,10 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from worker_manager.core.breaker import forgiven, judge_all
+from worker_manager.core.breaker import judge_all
 from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.planning import Facts
-from worker_manager.core.standing import offering_key
+from worker_manager.core.standing import forgiven, offering_key
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Around:
     """What is known of a provider that may concern one pool.
 
     ``not_before`` and ``stale`` (since when) are by location, ``offerings`` the shared breakers
-    that are not closed.
+    that are not closed, or were not within the hour.
     """
 
     not_before: Mapping[Location, datetime] = field(default_factory=dict)
@@ -49,7 +49,7 @@ def look_around(pool: Pool, stores: Stores, *, timing: Timing, now: datetime) ->
     return Around(
         not_before=pauses(places),
         stale=unlisted(places, now, timing),
-        offerings=stores.offerings.not_closed(pool.provider_id, keys),
+        offerings=stores.offerings.known(pool.provider_id, keys, now=now),
     )
 
 
@@ -71,7 +71,8 @@ def observe(
     plans = stores.plans.open_plans(control)
     workers = list(stores.workers.live(pool.pool_id))
     rows = Counter(worker.order_id for worker in workers)
-    health = stores.health.window(pool.pool_id, now, since=forgiven(control.breakers))
+    since = forgiven(pool.pool_id, pool.heads, control.breakers, around.offerings)
+    health = stores.health.window(pool.pool_id, now, since=since)
     return Facts(
         pool=pool,
         workers=workers,

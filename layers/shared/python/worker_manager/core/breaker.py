@@ -210,11 +210,6 @@ def _proof(kind: str, health: Health) -> datetime | None:
     return health.launched_at
 
 
-def forgiven(breakers: Mapping[str, Breaker]) -> dict[str, datetime]:
-    """From when on outcomes count, by launch config: since its breaker closed."""
-    return {name: breaker.since for name, breaker in breakers.items() if breaker.is_closed}
-
-
 def judge_all(
     heads: Iterable[LaunchConfigHead],
     breakers: Mapping[str, Breaker],

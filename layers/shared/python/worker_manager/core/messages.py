@@ -43,7 +43,7 @@ class ProvisionPool:
     """Plan one pool.
 
     ``not_before`` and ``stale`` (since when) are by location, ``offerings`` the shared breakers
-    that are not closed and may concern it.
+    that may concern it.
     """
 
     pool_id: str

@@ -52,7 +52,7 @@ class Facts:
 
     ``demand`` is ``None`` when the queue did not answer.  ``open_orders`` pairs each open order
     with the live rows that carry its id.  ``health``, ``breakers`` (as judged now) and ``pauses``
-    are by launch config, ``offerings`` the shared breakers that are not closed; ``not_before`` and
+    are by launch config, ``offerings`` the shared breakers that are known; ``not_before`` and
     ``stale`` (since when) are by location.  ``probed`` and ``probe_wait`` are the control item's.
     """
 

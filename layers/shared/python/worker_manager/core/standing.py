@@ -55,8 +55,8 @@ class Held(StrEnum):
 class Conditions:
     """What may hold a launch config back, besides itself.
 
-    ``breakers`` and ``pauses`` are by launch config id, ``offerings`` the breakers that are not
-    closed by offering; ``not_before`` and ``stale`` (since when) by location.
+    ``breakers`` and ``pauses`` are by launch config id, ``offerings`` the shared breakers by
+    offering; ``not_before`` and ``stale`` (since when) by location.
     """
 
     now: datetime
@@ -116,6 +116,27 @@ class Standing:
 def offering_key(head: LaunchConfigHead, pool_id: str) -> str:
     """Under which the breaker of what ``head`` asks for is kept; its own where nothing is known."""
     return head.offering or f"{head.location}/{pool_id}/{head.launch_config_id}"
+
+
+def forgiven(
+    pool_id: str,
+    heads: Iterable[LaunchConfigHead],
+    breakers: Mapping[str, Breaker],
+    offerings: Mapping[str, Breaker],
+) -> dict[str, datetime]:
+    """From when on outcomes count, by launch config: since the last of its breakers closed.
+
+    What a place refused while it had nothing is not held against it once it has.
+    """
+    found = {}
+    for head in heads:
+        name = head.launch_config_id
+        shared = (offerings.get(WHOLE_PROVIDER), offerings.get(offering_key(head, pool_id)))
+        known = (breakers.get(name), *shared)
+        closed = [one.since for one in known if one is not None and one.is_closed]
+        if closed:
+            found[name] = max(closed)
+    return found
 
 
 def location_of_offering(key: str) -> str:

@@ -118,7 +118,7 @@ def _tell_refusal(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:
 
 
 def freed(survey: Survey, deps: Deps) -> dict[str, Breaker]:
-    """The open offerings, those of a quota due at once where there are fewer machines by now.
+    """The offerings known, those of a quota due at once where there are fewer machines by now.
 
     How many there were is what the first complete list after the refusal showed.
     """
@@ -127,7 +127,7 @@ def freed(survey: Survey, deps: Deps) -> dict[str, Breaker]:
     for key, breaker in survey.offerings.items():
         place = survey.places.get(Location(location_of_offering(key)))
         found[key] = breaker
-        if breaker.kind != "quota-exceeded" or place is None:
+        if breaker.kind != "quota-exceeded" or breaker.is_closed or place is None:
             continue
         if breaker.machines is None:
             _count_machines(key, breaker, place, deps)

@@ -69,7 +69,7 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
     tell_changes(pool, finished.breakers, facts.breakers)
     decision = decide(facts, Random(f"{pool.pool_id}@{message.tick}"))
     decision = claim_probes(decision, facts.now, deps)
-    report = _act(message, finished, facts, decision, deps, deadline)
+    report = _act(message, finished, facts, decision, deps=deps, deadline=deadline)
     let_go(facts, decision.estimate, deps, deadline)
     logger.info(
         "provisioned",
@@ -134,6 +134,7 @@ def _act(
     control: Control,
     facts: Facts,
     decision: Decision,
+    *,
     deps: Deps,
     deadline: Deadline,
 ) -> Report:

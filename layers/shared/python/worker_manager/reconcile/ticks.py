@@ -98,7 +98,7 @@ def provision_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
     if is_stale(tick.due, deps.clock(), tick.interval):
         logger.info("a stale tick was left out", tick=tick.name)
         return {"tick": tick.name, "pools": 0, "stale": True}
-    survey = deps.stores.places.survey(deps.provider_id)
+    survey = deps.stores.places.survey(deps.provider_id, deps.clock())
     members = survey.members
     stale = unlisted(survey.places.values(), deps.clock(), deps.timing)
     offerings = freed(survey, deps)

@@ -12,7 +12,7 @@ from pynamodb.exceptions import UpdateError
 
 from worker_manager.core.breaker import WHOLE_PROVIDER, Breaker, probe, recover, trip
 from worker_manager.core.health import WINDOW
-from worker_manager.store.places import OFFERING
+from worker_manager.store.places import OFFERING, to_offering
 from worker_manager.store.transactions import is_condition_failure
 
 if TYPE_CHECKING:
@@ -37,16 +37,14 @@ class OfferingStore:
             return None
         return Breaker.from_json(item.breaker) if item.breaker else None
 
-    def not_closed(self, provider_id: str, offerings: Collection[str]) -> dict[str, Breaker]:
-        """Those of ``offerings``, and the whole provider's, that are not closed."""
+    def known(
+        self, provider_id: str, offerings: Collection[str], *, now: datetime
+    ) -> dict[str, Breaker]:
+        """Those of ``offerings``, and the whole provider's, that failed lately."""
         wanted = sorted({OFFERING + name for name in (*offerings, WHOLE_PROVIDER)})
         keys = [(provider_id, name) for name in wanted]
-        found = {
-            item.worker_pool_id.removeprefix(OFFERING): Breaker.from_json(item.breaker)
-            for item in self._model.batch_get(keys, consistent_read=True)
-            if item.breaker
-        }
-        return {name: breaker for name, breaker in found.items() if not breaker.is_closed}
+        found = self._model.batch_get(keys, consistent_read=True)
+        return dict(one for item in found if (one := to_offering(item, now)) is not None)
 
     def claim(self, provider_id: str, offering: str, seen: Breaker, at: datetime) -> bool:
         """Make ``seen`` half-open, because it is to be probed; false if somebody else does."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pynamodb.exceptions import UpdateError
 
 from worker_manager.core.breaker import Breaker
+from worker_manager.core.health import WINDOW
 from worker_manager.core.ids import is_pool_id
 from worker_manager.core.model import Json, Location
 from worker_manager.core.moments import from_wire, to_wire
@@ -82,7 +83,7 @@ class Place:
 class Survey:
     """All that is known of one provider: its members, locations, and breakers that are shared.
 
-    ``offerings`` are those that are not closed.
+    ``offerings`` are those that are not closed, or were not within the hour.
     """
 
     members: list[Membership]
@@ -111,8 +112,8 @@ class PlaceStore:
         survey = self.survey(provider_id)
         return survey.members, survey.places
 
-    def survey(self, provider_id: str) -> Survey:
-        """Members, locations and open offerings of one provider, in one consistent query."""
+    def survey(self, provider_id: str, now: datetime | None = None) -> Survey:
+        """Members, locations and, for ``now``, offerings of a provider, in one consistent query."""
         found = Survey([], {}, {})
         for item in self._model.query(provider_id, consistent_read=True):
             key = item.worker_pool_id
@@ -120,9 +121,9 @@ class PlaceStore:
                 place = _to_place(item)
                 found.places[place.location] = place
             elif key.startswith(OFFERING):
-                breaker = Breaker.from_json(item.breaker or {})
-                if not breaker.is_closed:
-                    found.offerings[key.removeprefix(OFFERING)] = breaker
+                known = to_offering(item, now) if now is not None else None
+                if known is not None:
+                    found.offerings[known[0]] = known[1]
             elif is_pool_id(key):
                 found.members.append(_to_membership(item))
         return found
@@ -256,6 +257,14 @@ class PlaceStore:
     def _add(self, provider_id: str, location: Location, name: str, count: int) -> None:
         item = self._model(provider_id, LOC + location)
         item.update([getattr(self._model, name).add(count)], add_version_condition=False)
+
+
+def to_offering(item: ProviderItem, now: datetime) -> tuple[str, Breaker] | None:
+    """An offering and its breaker; ``None`` once what failed of it is too old to matter."""
+    breaker = Breaker.from_json(item.breaker) if item.breaker else None
+    if breaker is None or (breaker.is_closed and now - breaker.since > WINDOW):
+        return None
+    return item.worker_pool_id.removeprefix(OFFERING), breaker
 
 
 def membership_item(
