@@ -26,6 +26,12 @@ TICKS = (5, 6, 10, 12, 15, 20, 30, 60)
 
 ProviderType = Literal["aws", "static"]
 
+FrontDoor = Literal["rest", "load-balancer"]
+"""An API Gateway REST API, paid by the request, or an Application Load Balancer, by the hour."""
+
+LOG_DAYS = (1, 3, 7, 14, 30, 60, 90, 180, 365)
+"""How long logs can be kept, in days."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderSettings:
@@ -84,6 +90,27 @@ class PulseSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EventDestination:
+    """An HTTPS endpoint that is sent our events, one a request.
+
+    The text of the secret ``secret_name``, which must exist, is sent as header ``header``.
+    ``event_names`` are those of the README; empty for all.
+    """
+
+    name: str
+    url: str
+    secret_name: str
+    header: str = "Authorization"
+    event_names: tuple[str, ...] = ()
+    per_second: int = 50
+
+    def __post_init__(self) -> None:
+        """Refuse what would send events readable to everybody."""
+        if not self.url.startswith("https://"):
+            raise ValueError(f"{self.name}: events are sent to https:// only")
+
+
+@dataclass(frozen=True, kw_only=True)
 class StageSettings:
     """One deployment of the service.
 
@@ -100,6 +127,15 @@ class StageSettings:
     ``mail_from`` is who e-mails owners of pools of errors, an identity of SES that is verified in
     this account and region; ``None`` sends no mail.
     ``has_event_queue`` keeps a copy of each event in a queue, for whoever wants to read along.
+    ``event_destinations`` are sent events by HTTPS.
+    ``front_door`` is what clients reach; a load balancer needs a certificate, and stands in the
+    subnets ``subnet_ids`` of ``vpc_id``, public ones in two zones, or in a VPC made for it.
+    ``hosted_zone_id`` is the Route 53 zone that gets the root URL's name.
+    ``keeps_tables`` guards data and stack against deletion.  ``has_own_key`` encrypts tables,
+    secrets and bucket with a KMS key of the stage's own, instead of AWS's.
+    ``is_watched`` makes alarms, mailed to ``alarm_email``, and a dashboard of the metrics;
+    ``metrics_by_pool`` adds pools as a dimension, at 1.20 $ a pool and month.
+    ``breaker_storm`` launch configs whose breakers open within ten minutes are an alarm.
     """
 
     name: str
@@ -113,10 +149,21 @@ class StageSettings:
     timings: Mapping[str, float] = field(default_factory=dict)
     has_event_queue: bool = False
     keeps_tables: bool = True
+    front_door: FrontDoor = "rest"
     certificate_arn: str | None = None
+    hosted_zone_id: str | None = None
+    vpc_id: str | None = None
+    subnet_ids: tuple[str, ...] = ()
     requests_per_second: int = 500
     burst_requests: int = 1000
     log_level: str = "INFO"
+    log_days: int = 30
+    has_own_key: bool = False
+    is_watched: bool = True
+    alarm_email: str | None = None
+    metrics_by_pool: bool = False
+    breaker_storm: int = 20
+    event_destinations: tuple[EventDestination, ...] = ()
     mail_from: str | None = None
     pulse: PulseSettings | None = None
     notice_regions: tuple[str, ...] = ()
@@ -129,17 +176,41 @@ class StageSettings:
             raise ValueError(f"{self.name}: tick_seconds must be one of {TICKS}")
         if self.root_url.endswith("/"):
             raise ValueError(f"{self.name}: root_url must not end in a slash")
+        self._check_front_door()
+        self._check_regions()
+        if self.log_days not in LOG_DAYS:
+            raise ValueError(f"{self.name}: log_days must be one of {LOG_DAYS}")
         if self.mail_from and not _ADDRESS.fullmatch(self.mail_from):
             raise ValueError(f"{self.name}: mail_from must be a plain e-mail address")
         ids = [provider.provider_id for provider in self.providers]
         if len(set(ids)) != len(ids):
             raise ValueError(f"{self.name}: a provider id is used twice")
+        if not self.deployment:
+            object.__setattr__(self, "deployment", f"worker-manager-{self.name}")
+
+    def _check_regions(self) -> None:
         if self.notice_regions and not (self.account and self.region):
             raise ValueError(f"{self.name}: notice_regions need account and region")
         if self.region in self.notice_regions:
             raise ValueError(f"{self.name}: notice_regions are regions besides our own")
-        if not self.deployment:
-            object.__setattr__(self, "deployment", f"worker-manager-{self.name}")
+
+    def _check_front_door(self) -> None:
+        if self.front_door == "load-balancer" and not self.certificate_arn:
+            raise ValueError(f"{self.name}: a load balancer needs a certificate_arn")
+        if self.hosted_zone_id and not self.certificate_arn:
+            raise ValueError(f"{self.name}: a name in a hosted_zone_id needs a certificate_arn")
+        if bool(self.vpc_id) != bool(self.subnet_ids) or len(self.subnet_ids) == 1:
+            raise ValueError(f"{self.name}: vpc_id and two subnet_ids at least come together")
+
+    @property
+    def host(self) -> str:
+        """The host that clients sign, without a port."""
+        return urlsplit(self.root_url).hostname or ""
+
+    @property
+    def path_prefix(self) -> str:
+        """What the root URL has before ``/api``; mostly empty."""
+        return urlsplit(self.root_url).path
 
     @property
     def has_builtin_queue(self) -> bool:
@@ -182,6 +253,7 @@ STAGES: Mapping[str, StageSettings] = {
             timings={"shortest_inactivity": 5},
             has_event_queue=True,
             keeps_tables=False,
+            is_watched=False,
             account="000000000000",
             region="us-east-1",
         ),
