@@ -30,10 +30,11 @@ from worker_manager.core.errors import (
 )
 from worker_manager.core.model import LaunchConfigHead, MachineStatus
 from worker_manager.providers.fake import Method
+from worker_manager.providers.protocol import Recognises
 
 if TYPE_CHECKING:
     from tests.providers.contract import Stage
-    from worker_manager.core.model import Sighting, WorkerKey
+    from worker_manager.core.model import Location, Sighting, WorkerKey
     from worker_manager.providers.protocol import CloudProvider
 
 ABSENT = a_worker("i-0123456789abcdef0")
@@ -255,12 +256,21 @@ def test_a_refused_launch_raises_our_error_and_launches_nothing(
     assert not listed(stage)
 
 
+def recognised(
+    provider: CloudProvider, *worker_ids: str, location: Location = OREGON
+) -> dict[WorkerKey, MachineStatus]:
+    assert isinstance(provider, Recognises)
+    return {one.key: one.status for one in provider.recognise(location, worker_ids)}
+
+
 def ask(provider: CloudProvider, method: Method) -> object:
     match method:
         case Method.INSTANCES:
             return list(provider.instances(OREGON))
         case Method.LOOKUP:
             return provider.lookup(OREGON, [ABSENT])
+        case Method.RECOGNISE:
+            return recognised(provider, ABSENT.key.worker_id)
         case Method.TERMINATE:
             (failed,) = provider.terminate([ABSENT]).failed.values()
             raise failed
@@ -285,3 +295,23 @@ def test_the_locations_of_launch_configs_are_where_their_machines_are_listed(sta
     heads = [head, replace(head, launch_config_id="lc-2", location=VIRGINIA), head]
     assert stage.provider.locations(heads) == {OREGON, VIRGINIA}
     assert stage.provider.locations([]) == frozenset()
+
+
+def test_our_machines_are_recognised_by_id_among_those_of_others_and_of_nobody(
+    stage: Stage,
+) -> None:
+    (ours, _) = stage.provider.launch(an_order()).machines
+    order = an_order(order_id="wm-theirs", inputs={**INPUTS, "deployment": OTHER_DEPLOYMENT})
+    (theirs, _) = stage.elsewhere.launch(order).machines
+    ids = (ABSENT.key.worker_id, theirs.key.worker_id, ours.key.worker_id)
+
+    assert recognised(stage.provider, *ids) == {ours.key: MachineStatus.RUNNING}
+    assert recognised(stage.provider, *ids, location=VIRGINIA) == {}
+
+
+def test_a_machine_that_is_gone_is_recognised_as_long_as_the_cloud_knows_it(stage: Stage) -> None:
+    (machine, _) = stage.provider.launch(an_order()).machines
+    stage.provider.terminate([worker_of(machine)])
+    stage.pass_time(timedelta(minutes=5))
+
+    assert recognised(stage.provider, machine.key.worker_id) == {machine.key: MachineStatus.GONE}
