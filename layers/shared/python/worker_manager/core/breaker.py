@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.health import BOOT_KINDS, WINDOW, Health, failure_kind
+from worker_manager.core.health import BOOT_KINDS, REMEMBERED, WINDOW, Health, failure_kind
 from worker_manager.core.model import State
 from worker_manager.core.moments import from_wire, to_wire
 
@@ -168,16 +168,30 @@ def judge(before: Breaker | None, health: Health, *, running: int, now: datetime
     if before is None or before.is_closed:
         if tripped := _trips(before, health, running, now):
             return trip(before, *tripped)
-        if before is not None and now - before.since > WINDOW:
+        if before is not None and now - before.since > REMEMBERED:
             return None
         return before
     proof = _proof(before.kind, health)
-    if proof is not None and proof > before.since:
+    if before.state is BreakerState.OPEN:
+        return recover(before, proof) if proof is not None and proof > before.since else before
+    # What a probe comes to may bear the very time of its order.
+    if proof is not None and proof >= before.since:
         return recover(before, proof)
-    if before.state is BreakerState.HALF_OPEN:
-        failed = health.failed_at
-        if failed is not None and failed > before.since and not _is_shared(health.failed_kind):
+    return _judge_probe(before, health, now)
+
+
+def _judge_probe(before: Breaker, health: Health, now: datetime) -> Breaker:
+    """A half-open breaker whose probe has not succeeded by now."""
+    failed = health.failed_at
+    if failed is not None and failed >= before.since:
+        if not _is_shared(health.failed_kind):
             return trip(before, health.failed_kind, health.failed_reason, now)
+        # The place had no machine for the probe: it tells nothing, and is to be made again.
+        return replace(before, state=BreakerState.OPEN, since=now, next_try=now)
+    launched = health.launched_at is not None and health.launched_at >= before.since
+    if not launched and REFUSAL_PATIENCE < now - before.since < WINDOW:
+        # No machine came of it, as where it was never sent: no need to wait for its boot.
+        return replace(before, next_try=before.since + REFUSAL_PATIENCE)
     return before
 
 

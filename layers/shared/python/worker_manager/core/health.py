@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 WINDOW = timedelta(minutes=60)
 BUCKET = timedelta(minutes=5)
+REMEMBERED = WINDOW + BUCKET
+"""How old what a window still shows may be: its oldest bucket began before it did."""
 
 BOOT_KINDS = frozenset({"never-registered", "never-claimed"})
 """Failures of machines that the cloud did start."""
@@ -104,8 +106,11 @@ def lateness(age: timedelta) -> float:
     return min(1.0, max(0.0, (age - OLD) / (TOO_OLD - OLD)))
 
 
-def outcome_factor(health: Health, waiting: Waiting) -> float:
+def outcome_factor(health: Health, waiting: Waiting, *, running: int = 0) -> float:
     """What the outcomes leave of a weight, from 1 to 0; the scenarios of the discussion.
+
+    Machines that run came up, be it before the window: ``running`` of them are as many successes,
+    or one failure in a calm hour would take everything from a launch config (report S7).
 
     - nothing happened yet, or only successes: all of it;
     - failures take their share of this launch config's own outcomes;
@@ -114,7 +119,7 @@ def outcome_factor(health: Health, waiting: Waiting) -> float:
 
     One more failure never raises it, one more success never lowers it.
     """
-    good, bad = health.came_up, health.failures
+    good, bad = max(health.came_up, running), health.failures
     if bad:
         return good / (good + bad + waiting.late)
     hopeful = good + waiting.count - waiting.late

@@ -145,7 +145,8 @@ def decide(facts: Facts, chance: Chance) -> Decision:
     probing = probe_now(
         standing,
         facts.breakers,
-        capacity=min(estimated.to_spawn, headroom),
+        capacity=estimated.to_spawn,
+        headroom=headroom,
         now=facts.now,
         probed=facts.probed,
         wait=facts.probe_wait,

@@ -59,37 +59,51 @@ def probe_now(
     breakers: Mapping[str, Breaker],
     *,
     capacity: int,
+    headroom: int,
     now: datetime,
     probed: datetime | None,
     wait: timedelta,
 ) -> Probing:
-    """Pick what is to be probed, for at most ``capacity`` in all; see the module's docstring."""
-    able = sorted(
-        (s for s in standings if s.may_be_probed and s.head.capacity_per_instance <= capacity),
-        key=_next_try,
-    )
+    """Pick what is to be probed; see the module's docstring.
+
+    Probes go on while some of ``capacity``, which is wanted, is left, as machines do that are
+    larger than what is left of it; never beyond ``headroom``.  Of launch configs that ask for the
+    same, those come first that have no breaker of their own.
+    """
+
+    def turn(standing: Standing) -> tuple[float, bool, str]:
+        name, breaker = standing.head.launch_config_id, standing.breaker
+        at = breaker.next_try.timestamp() if breaker and breaker.next_try else 0.0
+        own = breakers.get(name)
+        return at, own is not None and not own.is_closed, name
+
+    fitting = (s for s in standings if s.head.capacity_per_instance <= headroom)
+    able = sorted((s for s in fitting if s.may_be_probed and capacity > 0), key=turn)
+    due = _due(able, capacity, now, headroom=headroom)
     if any(s.held is None for s in standings):
-        picked = _due(able, capacity, now)
-        return Probing(picked, _half_open(breakers, picked, now))
+        return Probing(due, _half_open(breakers, due, now))
     if not able or (probed is not None and now - probed < wait):
         return Probing((), breakers, probed, wait)
-    picked = _due(able, capacity, now)[:1] or [s for s in able if _may_be_forced(s, now)][:1]
+    picked = due[:1] or [s for s in able if _may_be_forced(s, now)][:1]
     if not picked:
         return Probing((), breakers, probed, wait)
     longer = min(max(SHORTEST_WAIT, 2 * wait), LONGEST_WAIT)
     return Probing(picked, _half_open(breakers, picked, now), now, longer)
 
 
-def _due(able: Sequence[Standing], capacity: int, now: datetime) -> list[Standing]:
+def _due(
+    able: Sequence[Standing], capacity: int, now: datetime, *, headroom: int
+) -> list[Standing]:
     """Those whose time has come, one for each breaker that they share."""
     picked: dict[str, Standing] = {}
     for standing in able:
         size = standing.head.capacity_per_instance
         key = standing.shared or f"={standing.head.launch_config_id}"
         is_due = standing.breaker is not None and standing.breaker.is_due(now)
-        if is_due and key not in picked and size <= capacity:
+        if is_due and key not in picked and capacity > 0 and size <= headroom:
             picked[key] = standing
             capacity -= size
+            headroom -= size
     return list(picked.values())
 
 
@@ -107,9 +121,3 @@ def _half_open(
     """The pool's own breakers, those of what is probed half-open."""
     own = {s.head.launch_config_id: s.breaker for s in picked if s.shared is None and s.breaker}
     return {**breakers, **{name: probe(breaker, now) for name, breaker in own.items()}}
-
-
-def _next_try(standing: Standing) -> tuple[float, str]:
-    breaker = standing.breaker
-    at = breaker.next_try.timestamp() if breaker and breaker.next_try else 0.0
-    return at, standing.head.launch_config_id

@@ -180,7 +180,11 @@ def stand(
             head=head,
             room=max(0, limit - counted.total) // head.capacity_per_instance,
             existing=counted.existing,
-            factor=outcome_factor(health.get(name, Health()), waiting.get(name, Waiting())),
+            factor=outcome_factor(
+                health.get(name, Health()),
+                waiting.get(name, Waiting()),
+                running=counted.running // head.capacity_per_instance,
+            ),
         )
         found.append(_held(standing, pool_id, conditions))
     return _weighed(found, wanted)

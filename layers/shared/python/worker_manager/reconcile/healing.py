@@ -73,7 +73,8 @@ def claim_probes(decision: Decision, now: datetime, deps: Deps) -> Decision:
 def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
     """Tell all pools what the cloud refused, and what a probe got; returns what was refused.
 
-    A refusal of many orders at once is told once.
+    A refusal of many orders at once is told once.  What answers a probe with anything but bad
+    credentials shows that those hold.
     """
     refused, told = set(), {}
     for outcome in outcomes:
@@ -81,8 +82,11 @@ def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
         if error is None:
             _tell_success(plan, order, deps)
         elif not order.is_open:
-            refused.add(order.offering)
-            told[_shared_key(error, order.offering), error.kind] = error
+            key = _shared_key(error, order.offering)
+            refused |= {order.offering, key or order.offering}
+            told[key, error.kind] = error
+            if order.is_probe and key != WHOLE_PROVIDER:
+                _tell_works(plan, WHOLE_PROVIDER, deps)
     for (key, _), error in told.items():
         if key is not None:
             _tell_refusal(plan, key, error, deps)
@@ -102,7 +106,11 @@ def _tell_success(plan: Plan, order: Order, deps: Deps) -> None:
     provider_recovered(deps, Activity.LAUNCH)
     if order.is_probe:
         for key in (order.offering, WHOLE_PROVIDER):
-            deps.stores.offerings.worked(plan.provider_id, key, deps.clock())
+            _tell_works(plan, key, deps)
+
+
+def _tell_works(plan: Plan, key: str, deps: Deps) -> None:
+    deps.stores.offerings.worked(plan.provider_id, key, deps.clock())
 
 
 def _tell_refusal(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:

@@ -13,7 +13,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.core.breaker import WHOLE_PROVIDER
 from worker_manager.core.errors import (
+    BadCredentialsError,
     CloudError,
     CloudUnavailableError,
     NotReachedError,
@@ -70,7 +72,11 @@ def carry_out(
         if not deadline.allows(deps.call_limit):
             logger.info("out of time, leaving orders", pool=plan.pool_id, left=len(orders) - start)
             return plan
-        group = [o for o in orders[start : start + deps.parallel] if o.offering not in refused]
+        group = [
+            order
+            for order in orders[start : start + deps.parallel]
+            if refused.isdisjoint({order.offering, WHOLE_PROVIDER})
+        ]
         if not group:
             continue
         now = deps.clock()
@@ -221,14 +227,18 @@ def _report_failures(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> Non
 
 
 def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
-    """Add what is settled to the metrics, and to the health of its launch config."""
+    """Add what is settled to the metrics, and to the health of its launch config.
+
+    Credentials that do not hold are not its fault.
+    """
     for outcome in outcomes:
         if isinstance(outcome.error, ThrottledError):
             meter.throttled(plan.provider_id)
         if outcome.order.state is OrderState.SETTLED:
             error = outcome.error
             meter.launched(plan.provider_id, instances=outcome.order.launched)
-            kind, reason = (error.kind, str(error)) if error else (None, "")
+            blames = error is not None and not isinstance(error, BadCredentialsError)
+            kind, reason = (error.kind, str(error)) if error and blames else (None, "")
             count_outcome(plan, outcome.order, kind, deps, reason=reason)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pynamodb.exceptions import UpdateError
 
 from worker_manager.core.breaker import WHOLE_PROVIDER, Breaker, probe, recover, trip
-from worker_manager.core.health import WINDOW
+from worker_manager.core.health import REMEMBERED, WINDOW
 from worker_manager.store.places import OFFERING, to_offering
 from worker_manager.store.transactions import is_condition_failure
 
@@ -73,7 +73,7 @@ class OfferingStore:
         self, provider_id: str, offering: str, before: Breaker | None, after: Breaker
     ) -> bool:
         model = self._model
-        kept = after.since + WINDOW if after.next_try is None else after.next_try + 24 * WINDOW
+        kept = after.since + REMEMBERED if after.next_try is None else after.next_try + 24 * WINDOW
         unchanged = model.since.does_not_exist() if before is None else model.since == before.since
         try:
             model(provider_id, OFFERING + offering).update(

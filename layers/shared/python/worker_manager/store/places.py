@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pynamodb.exceptions import UpdateError
 
 from worker_manager.core.breaker import Breaker
-from worker_manager.core.health import WINDOW
+from worker_manager.core.health import REMEMBERED
 from worker_manager.core.ids import is_pool_id
 from worker_manager.core.model import Json, Location
 from worker_manager.core.moments import from_wire, to_wire
@@ -262,7 +262,7 @@ class PlaceStore:
 def to_offering(item: ProviderItem, now: datetime) -> tuple[str, Breaker] | None:
     """An offering and its breaker; ``None`` once what failed of it is too old to matter."""
     breaker = Breaker.from_json(item.breaker) if item.breaker else None
-    if breaker is None or (breaker.is_closed and now - breaker.since > WINDOW):
+    if breaker is None or (breaker.is_closed and now - breaker.since > REMEMBERED):
         return None
     return item.worker_pool_id.removeprefix(OFFERING), breaker
 
