@@ -23,7 +23,7 @@ from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.queue import TaskclusterQueue
 from worker_manager.taskcluster.remote_auth import RemoteAuthenticator
-from worker_manager.wiring import api, loops, queue
+from worker_manager.wiring import api, loops, pulse, queue
 from worker_manager.wiring.base import not_given, now
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ LOOPS = {
     "scan-tick-aws": {"ticks", "scan"},
     "scan-pool-aws": set(),
     "advance-aws": {"advance", "provision"},
+    "notices-aws": {"provision"},
 }
 """Queues that each function of a loop may send to."""
 
@@ -47,6 +48,7 @@ BUILDERS: dict[str, Callable[[], Any]] = {
     "pools-api": api.pools_api,
     "workers-api": api.workers_api,
     "queue-api": queue.queue_api,
+    "pulse": pulse.pulse,
 }
 
 

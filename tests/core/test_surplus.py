@@ -14,7 +14,13 @@ from worker_manager.core import surplus
 from worker_manager.core.activity import QueueCounts
 from worker_manager.core.estimator import Limits, estimate
 from worker_manager.core.model import State, Surplus, Worker, WorkerKey
-from worker_manager.core.surplus import ARCHIVED, NEEDED, OVER_CAPACITY, weigh
+from worker_manager.core.surplus import (
+    ARCHIVED,
+    NEEDED,
+    OVER_CAPACITY,
+    SPOT_INTERRUPTION,
+    weigh,
+)
 from worker_manager.core.tally import Counts, Tally
 
 if TYPE_CHECKING:
@@ -131,6 +137,16 @@ def test_only_those_that_run_and_are_not_quarantined_are_let_go(
     standing = weigh([worker], ACTIVE, target=0, now=NOW)
     assert bool(standing.current) is is_asked
     assert bool(told_to_go(worker, target=0)) is is_asked
+
+
+@pytest.mark.parametrize("target", [0, 2])
+def test_a_machine_that_its_cloud_takes_back_is_told_once_and_counts_for_nobody(
+    target: int,
+) -> None:
+    warned = a_worker("i-1", surplus=Surplus(True, SPOT_INTERRUPTION, NOW))
+
+    assert decide([warned], ACTIVE, target=target) == []
+    assert told_to_go(warned, a_worker("i-2"), target=1) == []
 
 
 def test_an_answer_is_taken_back_when_demand_returns() -> None:

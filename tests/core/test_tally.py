@@ -7,7 +7,8 @@ from hypothesis import given
 
 from tests.core.strategies import STOPPING_LIMIT, orders, workers
 from tests.factories import NOW, a_worker, an_order
-from worker_manager.core.model import Location, Order, OrderState, State, Worker
+from worker_manager.core.model import Location, Order, OrderState, State, Surplus, Worker
+from worker_manager.core.surplus import SPOT_INTERRUPTION
 from worker_manager.core.tally import Counts, Tally, outstanding, tally
 
 HOUR = timedelta(hours=1)
@@ -83,6 +84,17 @@ def test_only_what_is_long_stopping_is_stuck() -> None:
     unknown = a_worker("i-3", state=State.STOPPING)
 
     assert count(fresh, old, unknown).stuck == 3
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.RUNNING])
+def test_a_machine_that_its_cloud_takes_back_is_stopping_whatever_it_does(state: State) -> None:
+    surplus = Surplus(True, SPOT_INTERRUPTION, NOW - timedelta(minutes=1))
+    warned = a_worker(state=state, capacity=3, surplus=surplus)
+
+    counted = count(warned)
+
+    assert counted.pool == Counts(stopping=3)
+    assert counted.stuck == 0
 
 
 def test_counts_come_from_rows_alone_whether_or_not_the_queue_knows_them() -> None:

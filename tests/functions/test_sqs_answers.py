@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.events import an_sqs_event
+from tests.events import an_ec2_notice, an_sqs_event
 from worker_manager.core.messages import ProvisionPool, Resume, ScanPool, Terminate
 from worker_manager.core.model import Location, WorkerKey
 from worker_manager.core.moments import to_wire
@@ -33,6 +33,8 @@ def a_message(name: str) -> dict[str, Any]:
             return ScanPool(POOL_ID, Location("us-east-1"), "t-1", now).to_json()
         case "advance-aws":
             return Resume(POOL_ID, "t-1").to_json()
+        case "notices-aws":
+            return an_ec2_notice("i-0123456789abcdef0", "terminated")
         case _:
             return {"time": to_wire(now), "slot": 0}
 
@@ -45,6 +47,7 @@ def a_message(name: str) -> dict[str, Any]:
         "scan-tick-aws",
         "scan-pool-aws",
         "advance-aws",
+        "notices-aws",
     ],
 )
 def test_a_queue_is_answered_with_nothing_or_with_what_failed(
