@@ -8,21 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.strategies import heads, healths
+from tests.core.strategies import heads
 from tests.factories import a_head
-from worker_manager.core.health import Health
 from worker_manager.core.selector import (
     MAX_MACHINES,
     MAX_ORDERS,
     Candidate,
-    candidates,
-    first_machine,
+    launchable,
     select,
 )
-from worker_manager.core.tally import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from worker_manager.core.model import LaunchConfigHead
     from worker_manager.core.selector import Choice
@@ -30,20 +27,17 @@ if TYPE_CHECKING:
 seeds = st.integers(0, 1000)
 
 
-def offers(
-    given_heads: Sequence[LaunchConfigHead],
-    *,
-    maximum: int = 1000,
-    counts: Mapping[str, Counts] | None = None,
-    health: Mapping[str, Health] | None = None,
-) -> list[Candidate]:
-    return candidates(given_heads, counts or {}, health or {}, maximum=maximum)
+def offer(head: LaunchConfigHead, *, room: int = 1000, weight: float | None = None) -> Candidate:
+    """A launch config with its initial weight, and room up to its own limit."""
+    limit = room if head.max_capacity is None else min(room, head.max_capacity)
+    share = head.initial_weight if weight is None else weight
+    return Candidate(head, limit // head.capacity_per_instance, share)
 
 
 def pick(
     given_heads: Sequence[LaunchConfigHead], wanted: int, *, seed: int = 1, headroom: int = 1000
 ) -> list[Choice]:
-    found = offers(given_heads, maximum=headroom)
+    found = [offer(head, room=headroom) for head in launchable(given_heads)]
     return select(found, min(wanted, headroom), Random(seed), headroom=headroom)
 
 
@@ -52,53 +46,6 @@ def machines(choices: Sequence[Choice]) -> Counter[str]:
     for choice in choices:
         found[choice.head.launch_config_id] += choice.count
     return found
-
-
-def test_a_launch_config_of_weight_zero_is_off_even_if_it_is_the_only_one() -> None:
-    assert offers([a_head(manager={"initialWeight": 0})]) == []
-
-
-def test_room_is_what_the_own_limit_leaves_in_whole_machines() -> None:
-    head = a_head(capacity_per_instance=4, manager={"maxCapacity": 11})
-
-    (offer,) = offers([head], counts={"lc-a": Counts(stopping=1, running=1)})
-
-    assert offer.room == 2
-    assert offer.weight == pytest.approx(9 / 11)
-
-
-@pytest.mark.parametrize("limit", [0, 3, 4])
-def test_a_full_launch_config_offers_nothing(limit: int) -> None:
-    head = a_head(capacity_per_instance=2, manager={"maxCapacity": limit})
-
-    assert offers([head], counts={"lc-a": Counts(running=3)}) == []
-
-
-def test_a_launch_config_without_limit_has_that_of_the_pool() -> None:
-    (offer,) = offers([a_head()], maximum=7, counts={"lc-a": Counts(running=5)})
-
-    assert offer.room == 2
-
-
-def test_one_failure_takes_a_share_and_not_everything() -> None:
-    """Report S7: one error in an hour gave everything to the other launch config."""
-    health = {"lc-a": Health(launched=20, failed={"no-capacity": 1})}
-    weights = {
-        offer.head.launch_config_id: offer.weight
-        for offer in offers([a_head("lc-a"), a_head("lc-b")], health=health)
-    }
-
-    assert 0.9 < weights["lc-a"] < weights["lc-b"] == 1
-
-
-def test_where_all_fail_alike_all_share_alike() -> None:
-    """Report S7: of three exhausted launch configs the first in the list took all the load."""
-    failing = {name: Health(failed={"no-capacity": 500}) for name in ("lc-a", "lc-b", "lc-c")}
-    found = offers([a_head("lc-a"), a_head("lc-b"), a_head("lc-c")], health=failing)
-
-    chosen = machines(select(found, 30, Random(1), headroom=1000))
-
-    assert chosen == {"lc-a": 10, "lc-b": 10, "lc-c": 10}
 
 
 def test_shares_follow_the_weights_exactly() -> None:
@@ -136,8 +83,7 @@ def test_many_launch_configs_together_order_what_is_needed_and_no_more() -> None
 
 def test_the_own_limit_holds_for_each_launch_and_not_only_before_it() -> None:
     """Report S5: with room for one machine, fifty were launched."""
-    head = a_head(manager={"maxCapacity": 10})
-    found = offers([head], counts={"lc-a": Counts(running=9)})
+    found = [offer(a_head(), room=1)]
 
     assert machines(select(found, 50, Random(1), headroom=50)) == {"lc-a": 1}
 
@@ -192,43 +138,45 @@ def test_of_many_equal_orders_any_may_be_cut_and_not_always_the_same() -> None:
     assert len(drawn) == 300
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_the_first_machine_is_one_of_the_smallest(seed: int) -> None:
-    """Report B04 (#7091): the rule for machines larger than the maximum is explicit."""
-    given_heads = [
-        a_head("lc-a", capacity_per_instance=16),
-        a_head("lc-b", capacity_per_instance=8),
-        a_head("lc-c", capacity_per_instance=8),
-        a_head("lc-d", capacity_per_instance=4, manager={"initialWeight": 0}),
-        a_head("lc-e", capacity_per_instance=4, manager={"maxCapacity": 3}),
+@pytest.mark.parametrize(
+    ("manager", "can"),
+    [
+        ({}, True),
+        ({"initialWeight": 0}, False),
+        ({"initialWeight": 0.01, "maxCapacity": 4}, True),
+        ({"maxCapacity": 3}, False),
+        ({"maxCapacity": 0}, False),
+    ],
+)
+def test_a_launch_config_that_is_off_or_smaller_than_a_machine_can_launch_none(
+    manager: dict[str, float], can: bool
+) -> None:
+    head = a_head(capacity_per_instance=4, manager=manager)
+
+    assert launchable([head]) == [head] * can
+
+
+def test_no_offers_are_no_choices() -> None:
+    assert select([], 5, Random(1), headroom=5) == []
+
+
+weights = st.sampled_from([1e-100, 0.01, 0.3, 1.0, 7.0])
+
+
+@st.composite
+def candidates(draw: st.DrawFn, at_least: int = 0) -> list[Candidate]:
+    """Offers of any room and weight, as ``standing`` makes them."""
+    return [
+        Candidate(head, draw(st.integers(0, 30)), draw(weights))
+        for head in draw(heads(at_least=at_least))
     ]
 
-    (choice,) = first_machine(given_heads, Random(seed))
 
-    assert choice.count == 1
-    assert choice.head.launch_config_id in {"lc-b", "lc-c"}
-
-
-def test_where_nothing_is_on_there_is_no_first_machine() -> None:
-    assert first_machine([a_head(manager={"initialWeight": 0})], Random(1)) == []
-
-
-@given(
-    given_heads=heads(),
-    health=healths,
-    wanted=st.integers(0, 200),
-    spare=st.integers(0, 40),
-    seed=seeds,
-)
+@given(found=candidates(), wanted=st.integers(0, 200), spare=st.integers(0, 40), seed=seeds)
 def test_a_draw_stays_within_every_limit_and_takes_what_it_can(
-    given_heads: list[LaunchConfigHead],
-    health: dict[str, Health],
-    wanted: int,
-    spare: int,
-    seed: int,
+    found: list[Candidate], wanted: int, spare: int, seed: int
 ) -> None:
     headroom = wanted + spare
-    found = offers(given_heads, maximum=max(1, headroom), health=health)
 
     choices = select(found, wanted, Random(seed), headroom=headroom)
 
@@ -236,8 +184,8 @@ def test_a_draw_stays_within_every_limit_and_takes_what_it_can(
     capacity = sum(choice.capacity for choice in choices)
     assert capacity <= headroom
     assert all(choice.count > 0 for choice in choices)
-    assert all(chosen[offer.head.launch_config_id] <= offer.room for offer in found)
-    fits = [o for o in found if o.head.capacity_per_instance <= headroom]
+    assert all(chosen[one.head.launch_config_id] <= one.room for one in found)
+    fits = [o for o in found if o.room and o.head.capacity_per_instance <= headroom]
     assert bool(choices) == bool(fits and wanted)
     if capacity < wanted:
         left = headroom - capacity
@@ -251,37 +199,25 @@ def test_a_draw_stays_within_every_limit_and_takes_what_it_can(
 
 
 @given(
-    given_heads=heads(at_least=2),
-    health=healths,
+    found=candidates(at_least=2),
     wanted=st.integers(1, 60),
     seed=seeds,
     shuffle=st.randoms(use_true_random=False),
 )
 def test_the_order_of_launch_configs_does_not_matter(
-    given_heads: list[LaunchConfigHead],
-    health: dict[str, Health],
-    wanted: int,
-    seed: int,
-    shuffle: Random,
+    found: list[Candidate], wanted: int, seed: int, shuffle: Random
 ) -> None:
-    shuffled = list(given_heads)
+    shuffled = list(found)
     shuffle.shuffle(shuffled)
 
-    def choose(in_order: list[LaunchConfigHead]) -> list[Choice]:
-        found = offers(in_order, maximum=100, health=health)
-        return select(found, wanted, Random(seed), headroom=100)
+    def choose(in_order: list[Candidate]) -> list[Choice]:
+        return select(in_order, wanted, Random(seed), headroom=100)
 
-    assert choose(given_heads) == choose(shuffled)
-    assert first_machine(given_heads, Random(seed)) == first_machine(shuffled, Random(seed))
+    assert choose(found) == choose(shuffled)
 
 
 @given(seed=seeds, wanted=st.integers(1, 10))
-def test_weights_too_small_for_arithmetic_still_choose_some_launch_config(
-    seed: int, wanted: int
-) -> None:
-    tiny = {"initialWeight": 5e-324}
-    heads = [a_head("lc-a", manager=tiny), a_head("lc-b", manager=tiny)]
-    health = {"lc-a": Health(failed={"no-capacity": 50})}
-    worn = candidates(heads, {}, health, maximum=10)
+def test_weights_too_small_for_odds_still_choose_some_launch_config(seed: int, wanted: int) -> None:
+    found = [offer(a_head(name), weight=1e-100) for name in ("lc-a", "lc-b")]
 
-    assert machines(select(worn, wanted, Random(seed), headroom=10)).total() == wanted
+    assert machines(select(found, wanted, Random(seed), headroom=10)).total() == wanted
