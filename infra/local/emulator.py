@@ -61,10 +61,28 @@ def look_at_schedules_four_times_a_second() -> None:
     _module("services.eventbridge")._SCHEDULER_TICK_INTERVAL = 0.25
 
 
+def let_the_simulated_ec2_give_notice() -> None:
+    """Anybody may put events as ``aws.ec2``; their region is that of the instance they are about.
+
+    AWS lets only its services do so, each in its region, and ours forwards them to one.
+    """
+    eventbridge = _module("services.eventbridge")
+    view = eventbridge._pattern_event_view
+
+    def in_the_instances_region(event: Any) -> Any:
+        if event.get("Source") == "aws.ec2":
+            return view({**event, "Region": event["Resources"][0].split(":")[3]})
+        return view(event)
+
+    eventbridge._pattern_event_view = in_the_instances_region
+    eventbridge._put_events.__defaults__ = (True,)
+
+
 CORRECTIONS = (
     authorise_batches_by_the_single_action,
     deliver_fifo_groups_side_by_side,
     do_not_wait_for_silent_handlers,
+    let_the_simulated_ec2_give_notice,
     look_at_schedules_four_times_a_second,
 )
 

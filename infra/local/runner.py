@@ -66,7 +66,7 @@ def run(
     print("Starting …", flush=True)
     folder = ROOT / "build" / "run" / name
     try:
-        with LocalStage(folder=folder, port=port, ec2_config=ec2_config) as stage:
+        with LocalStage(folder=folder, port=port, ec2_config=ec2_config, notices=True) as stage:
             _start_machines(stage, machine_rules)
             for scheduled in _FIRST_TICKS:
                 # The schedules' first call is a minute away; nobody needs to wait for it.

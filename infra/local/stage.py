@@ -79,6 +79,8 @@ class LocalStage:
 
     ``folder`` takes logs and temporary files, and is emptied at the start.  ``port`` is the front
     door's, 0 for a free one.  Without ``schedules`` nothing ticks but what ``invoke`` calls.
+    With ``notices`` the simulated EC2 tells of its instances on the emulator's bus, as EC2 does;
+    without, only lists do.
     ``ec2_url`` names a simulated EC2 that runs already; else one is started, with the control
     document ``ec2_config``.
     """
@@ -91,6 +93,7 @@ class LocalStage:
         schedules: bool = True,
         tick_seconds: int | None = None,
         timings: Mapping[str, float] | None = None,
+        notices: bool = False,
         ec2_url: str | None = None,
         ec2_config: Mapping[str, Any] | None = None,
     ) -> None:
@@ -102,6 +105,7 @@ class LocalStage:
         self._tick_seconds = tick_seconds or _SETTINGS.tick_seconds
         self._timings = {**_SETTINGS.timings, **(timings or {})}
         self._ec2_config = ec2_config or {}
+        self._notices = notices
         self._given_ec2_url = ec2_url
         self.ec2_url = ec2_url or f"http://{LOOPBACK}:{free_port()}"
         self.emulator_endpoint = f"http://{LOOPBACK}:{free_port()}"
@@ -172,7 +176,10 @@ class LocalStage:
         config = self.folder / "ec2.json"
         config.write_text(json.dumps(self._ec2_config))
         port = self.ec2_url.rpartition(":")[2]
-        ec2 = self.start("ec2", ["infra.local.clouds.ec2", "--port", port, "--config", str(config)])
+        arguments = ["infra.local.clouds.ec2", "--port", port, "--config", str(config)]
+        if self._notices:
+            arguments += ["--events", self.emulator_endpoint]
+        ec2 = self.start("ec2", arguments)
         ec2.wait_for_port(int(port))
 
     def _start_emulator(self) -> None:

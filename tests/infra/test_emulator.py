@@ -35,6 +35,16 @@ from ministack.core import lambda_runtime
 def probe():
     return list(lambda_runtime.Worker._drain_stderr_bounded.__defaults__)
 """,
+    "let_the_simulated_ec2_give_notice": """
+import json
+from ministack.services import eventbridge
+def probe():
+    arn = "arn:aws:ec2:eu-west-1:123456789012:instance/i-1"
+    entry = {"Source": "aws.ec2", "DetailType": "x", "Detail": "{}", "Resources": [arn]}
+    _, _, body = eventbridge._put_events({"Entries": [entry]})
+    seen = eventbridge._pattern_event_view({**entry, "Region": "us-east-1"}).envelope()
+    return [json.loads(body)["FailedEntryCount"], seen["region"]]
+""",
     "look_at_schedules_four_times_a_second": """
 from ministack.services import eventbridge
 def probe():
@@ -46,6 +56,7 @@ EXPECTED: dict[str, tuple[Any, Any]] = {
     "authorise_batches_by_the_single_action": ("sqs:SendMessageBatch", "sqs:SendMessage"),
     "deliver_fifo_groups_side_by_side": ([1, 1], [5, 1]),
     "do_not_wait_for_silent_handlers": ([0.05, 0.005, 0.25], [0.002, 0.002, 0.25]),
+    "let_the_simulated_ec2_give_notice": ([1, "us-east-1"], [0, "eu-west-1"]),
     "look_at_schedules_four_times_a_second": (10, 0.25),
 }
 

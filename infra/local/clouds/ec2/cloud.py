@@ -30,6 +30,7 @@ from infra.local.clouds.ec2.instances import (
 )
 from infra.local.clouds.ec2.launches import LaunchRequest
 from infra.local.clouds.ec2.limits import Limits
+from infra.local.clouds.ec2.notices import interruption_warning
 from infra.local.clouds.ec2.settings import Settings
 
 if TYPE_CHECKING:
@@ -165,6 +166,14 @@ class Ec2Cloud:
                     now, through=InstanceState.PENDING, to=InstanceState.RUNNING, seconds=0
                 )
             return [instance.instance_id for instance in seeded]
+
+    def warn(self, instance_ids: Iterable[str]) -> None:
+        """Tell that spot instances will be taken back; ``interrupt`` takes them."""
+        with self.lock:
+            for instance_id in instance_ids:
+                entry = interruption_warning(self.estate.instance(instance_id))
+                if self.estate.announce is not None:
+                    self.estate.announce(self.clock(), entry)
 
     def interrupt(self, instance_ids: Iterable[str]) -> None:
         """Take spot instances back, as EC2 does when it needs them."""

@@ -137,6 +137,10 @@ def _seed(cloud: Ec2Cloud, value: Any) -> list[str]:
     return ids
 
 
+def _warn(cloud: Ec2Cloud, value: Any) -> None:
+    cloud.warn(value)
+
+
 def _interrupt(cloud: Ec2Cloud, value: Any) -> None:
     cloud.interrupt(value)
 
@@ -160,6 +164,7 @@ _APPLY: Mapping[str, Callable[[Ec2Cloud, Any], Any]] = {
     "latency": _latency,
     "bad_images": _bad_images,
     "seed": _seed,
+    "warn": _warn,
     "interrupt": _interrupt,
     "forget": _forget,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from itertools import count as counting
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from infra.local.clouds.ec2.errors import Ec2Error, unknown_instances
 from infra.local.clouds.ec2.instances import (
@@ -19,6 +19,7 @@ from infra.local.clouds.ec2.instances import (
     StateReason,
     Volume,
 )
+from infra.local.clouds.ec2.notices import state_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -50,6 +51,8 @@ class Estate:
         self._instances: dict[str, Instance] = {}
         self._regions: dict[str, dict[str, Instance]] = {}
         self._graves: deque[Instance] = deque()
+        self.announce: Callable[[float, dict[str, Any]], None] | None = None
+        """Hears of events and when they are due; see ``notices``."""
 
     def visible(self, region: str) -> Iterator[Instance]:
         """The settled instances of a region that lists show now, in order of launch."""
@@ -146,7 +149,8 @@ class Estate:
         before = instance.settle(now)
         if before is not InstanceState.RUNNING:
             instance.launched_at, instance.reason = now, None
-            instance.move(
+            self._move(
+                instance,
                 now,
                 through=InstanceState.PENDING,
                 to=InstanceState.RUNNING,
@@ -160,7 +164,8 @@ class Estate:
         before = instance.settle(now)
         if before in (InstanceState.RUNNING, InstanceState.PENDING):
             instance.reason = reason
-            instance.move(
+            self._move(
+                instance,
                 now,
                 through=InstanceState.STOPPING,
                 to=InstanceState.STOPPED,
@@ -176,7 +181,8 @@ class Estate:
             stopped = before is InstanceState.STOPPED
             seconds = 0.0 if stopped else self.settings.shutting_down_seconds
             instance.reason = reason
-            instance.move(
+            self._move(
+                instance,
                 now,
                 through=InstanceState.SHUTTING_DOWN,
                 to=InstanceState.TERMINATED,
@@ -197,6 +203,20 @@ class Estate:
         self._instances.clear()
         self._regions.clear()
         self._graves.clear()
+
+    def _move(
+        self,
+        instance: Instance,
+        now: float,
+        *,
+        through: InstanceState,
+        to: InstanceState,
+        seconds: float,
+    ) -> None:
+        instance.move(now, through=through, to=to, seconds=seconds)
+        if self.announce is not None:
+            self.announce(now, state_change(instance, through.value))
+            self.announce(now + seconds, state_change(instance, to.value))
 
     def _in(self, region: str) -> dict[str, Instance]:
         return self._regions.setdefault(region, {})
