@@ -111,7 +111,7 @@ def test_a_quarantined_worker_is_never_forgotten(world: Any) -> None:
     (worker,) = world.queue.list_workers(*PARTS)["workers"]
 
     assert worker["quarantineUntil"] == "3026-11-30T00:00:00.000Z"
-    stored = world.table.items.get(f"{POOL}#workers", "us-west-2/i-1")
+    stored = world.table.items.get(f"{POOL}#workers", "us-west-2#i-1")
     assert stored.ttl > world.clock.now.timestamp()
 
 
@@ -197,4 +197,23 @@ def test_a_worker_on_the_wire_has_what_clients_read(world: Any) -> None:
         "quarantineUntil": "2026-12-30T00:00:00.000Z",
         "firstClaim": "2026-11-30T12:00:00.000Z",
         "lastDateActive": "2026-11-30T12:00:00.000Z",
+        "quarantineDetails": [
+            {
+                "clientId": "sheriff",
+                "updatedAt": "2026-11-30T12:00:00.000Z",
+                "quarantineUntil": "2026-12-30T00:00:00.000Z",
+                "quarantineInfo": "broken disk",
+            }
+        ],
     }
+
+
+def test_workers_are_listed_by_group_and_then_by_id(world: Any) -> None:
+    """Whoever merges this list with another relies on it."""
+    names = [("us", "b"), ("us-a", "a"), ("us", "a-b"), ("us", "a"), ("US", "z"), ("us_a", "a")]
+    for group, worker_id in names:
+        world.queue.claim_work(POOL, {"workerGroup": group, "workerId": worker_id})
+
+    found = world.queue.list_workers(*PARTS)["workers"]
+
+    assert [(one["workerGroup"], one["workerId"]) for one in found] == sorted(names)

@@ -96,7 +96,7 @@ class QueueFacts(Answer):
 
     worker_group: Identifier
     worker_id: Identifier
-    worker_pool_id: PoolId | None = None
+    worker_pool_id: str | None = None
     state: State | Literal["standalone"] | None = None
     capacity: Number | None = None
     provider_id: Identifier | None = None

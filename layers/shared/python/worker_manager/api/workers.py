@@ -59,7 +59,7 @@ def key_of(call: Call) -> WorkerKey:
 def find_worker(deps: ApiDeps, key: WorkerKey) -> Worker | None:
     """A worker's row; one that stopped long ago counts as gone, whatever still lies around."""
     worker = deps.workers.get(key)
-    if worker is None or _is_forgotten(worker, deps):
+    if worker is None or is_forgotten(worker, deps):
         return None
     return worker
 
@@ -72,7 +72,8 @@ def existing_worker(deps: ApiDeps, key: WorkerKey) -> Worker:
     return worker
 
 
-def _is_forgotten(worker: Worker, deps: ApiDeps) -> bool:
+def is_forgotten(worker: Worker, deps: ApiDeps) -> bool:
+    """Whether a worker stopped so long ago that its row counts as gone."""
     return (
         worker.state is State.STOPPED and worker.modified + deps.timing.worker_kept < deps.clock()
     )
@@ -193,13 +194,13 @@ def _page(call: Call, deps: ApiDeps, *, group: str | None) -> WorkerList:
     display = Display(deps)
     page: list[WorkerFull] = []
     last, is_last = after, True
-    rows = _rows(deps, call.pool_id, group=group, after=after, at_once=_at_once(call, size))
+    rows = rows_of(deps, call.pool_id, group=group, after=after, at_once=_at_once(call, size))
     for number, worker in enumerate(rows):
         if len(page) == size or number == MOST_READ:
             is_last = False
             break
         last = sort_key(worker.key)
-        if _is_wanted(worker, call) and not _is_forgotten(worker, deps):
+        if _is_wanted(worker, call) and not is_forgotten(worker, deps):
             page.append(display.show(worker))
     return WorkerList(workers=page, **paging.with_token(None if is_last else last))
 
@@ -210,9 +211,10 @@ def _at_once(call: Call, size: int) -> int:
     return _AT_ONCE if is_filtered else size + 1
 
 
-def _rows(
+def rows_of(
     deps: ApiDeps, pool_id: str, *, group: str | None, after: str | None, at_once: int
 ) -> Iterator[Worker]:
+    """Rows by group and id, from beyond sort key ``after``; no more than ``at_once`` are held."""
     while rows := deps.workers.page(pool_id, group=group, after=after, limit=at_once):
         yield from rows
         if len(rows) < at_once:

@@ -1,6 +1,7 @@
 """What the task queue knows and we plan with: how much work there is, and who was heard of.
 
-``taskcluster.queue`` asks for these values; ``tally``'s readers and the zombie rules use them.
+``taskcluster.queue`` asks for these values; ``tally``'s readers and the zombie rules use them, and
+lists of workers show them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from worker_manager.core.model import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +42,33 @@ class Activity:
     """Its latest call; a queue may tell it up to half an hour late."""
     quarantine_until: datetime | None = None
     """Until when it gets no tasks; ``None`` when it is not quarantined."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenWorker:
+    """One worker in a queue's list."""
+
+    group: str
+    worker_id: str
+    activity: Activity
+    latest_task: Json | None = None
+    """``{taskId, runId}`` of what it claimed last."""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Its group and id, by which lists are ordered."""
+        return self.group, self.worker_id
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerHistory:
+    """All that a queue knows of one worker."""
+
+    activity: Activity
+    first_claim: datetime
+    expires: datetime
+    """When the queue forgets it, unless it calls again."""
+    recent_tasks: tuple[Json, ...] = ()
+    """``{taskId, runId}``, oldest first."""
+    quarantine_changes: tuple[Json, ...] = ()
+    """``{clientId, updatedAt, quarantineUntil, quarantineInfo}``, oldest first."""

@@ -80,7 +80,7 @@ class Sightings:
     def page(
         self, queue_id: str, *, quarantined: bool | None, limit: int, after: str, now: datetime
     ) -> dict[str, Any]:
-        """``limit`` workers from the one after ``after``, less those not asked for.
+        """``limit`` workers by group and id from beyond ``after``, less those not asked for.
 
         The continuation token is the name of the last one read.
         """
@@ -96,7 +96,7 @@ class Sightings:
         return answer | {"continuationToken": stored[-1].worker} if len(stored) == limit else answer
 
     def _read(self, queue_id: str, group: str, worker_id: str) -> QueueWorker | None:
-        stored = self.table.worker(queue_id, f"{group}/{worker_id}")
+        stored = self.table.worker(queue_id, workers.name_of(group, worker_id))
         return workers.from_stored(stored) if stored is not None else None
 
     def _change(

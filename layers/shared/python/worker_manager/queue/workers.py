@@ -126,10 +126,19 @@ def to_details(worker: QueueWorker) -> dict[str, Any]:
         "expires": to_wire(worker.expires),
         "firstClaim": to_wire(worker.first_claim),
         "lastDateActive": to_wire(worker.last_active),
+        "quarantineDetails": [dict(change) for change in worker.quarantine_changes],
     }
     if worker.quarantine_until is not None:
         details["quarantineUntil"] = to_wire(worker.quarantine_until)
     return details
+
+
+def name_of(group: str, worker_id: str) -> str:
+    """A worker's name in its queue's list.
+
+    No id has a character that sorts before the one between: the list is by group, then by id.
+    """
+    return f"{group}#{worker_id}"
 
 
 def to_stored(worker: QueueWorker) -> StoredWorker:
@@ -144,7 +153,7 @@ def to_stored(worker: QueueWorker) -> StoredWorker:
     }
     return StoredWorker(
         queue_id=worker.queue_id,
-        worker=f"{worker.group}/{worker.worker_id}",
+        worker=name_of(worker.group, worker.worker_id),
         body=canonical_json(body),
         expires=max(worker.expires, worker.quarantine_until or worker.expires),
         version=worker.version,
@@ -154,7 +163,7 @@ def to_stored(worker: QueueWorker) -> StoredWorker:
 def from_stored(stored: StoredWorker) -> QueueWorker:
     """Back from the table."""
     body = json.loads(stored.body)
-    group, _, worker_id = stored.worker.partition("/")
+    group, _, worker_id = stored.worker.partition("#")
     until = body["quarantineUntil"]
     return QueueWorker(
         queue_id=stored.queue_id,

@@ -7,7 +7,7 @@ partition                  sort key                                    what
 ``task#<task id>``         ``status``                                  JSON text, by version
 ``<queue id>#pending``     ``<priority>#<scheduled>#<task>#<run>``     waiting, next one first
 ``<queue id>#claimed``     ``<taken until>#<task id>#<run>``           claimed, overdue ones first
-``<queue id>#workers``     ``<group>/<worker id>``                     JSON text, by version
+``<queue id>#workers``     ``<group>#<worker id>``                     JSON text, by version
 =========================  ==========================================  =========================
 
 A task's status and its line in a list change in one transaction, so a task is in one list or in

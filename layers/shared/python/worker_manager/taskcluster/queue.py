@@ -9,26 +9,36 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol
 
 import mohawk  # type: ignore[import-untyped]
 import requests
 
-from worker_manager.core.activity import Activity, QueueCounts
+from worker_manager.core.activity import Activity, QueueCounts, SeenWorker, WorkerHistory
 from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.moments import from_wire
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from worker_manager.core.model import Json
 
 PAGE_SIZE = 1000
 """Workers or tasks a page; the most that a queue gives."""
 MAX_PAGES = 1000
 DEFAULT_TIMEOUT = timedelta(seconds=10)
 
+_OF_QUARANTINE = ("clientId", "updatedAt", "quarantineUntil", "quarantineInfo")
+
 
 class QueueClient(Protocol):
-    """What planning and judging need of a queue.  All raise ``QueueUnavailableError``."""
+    """What planning, judging and showing need of a queue.  All raise ``QueueUnavailableError``."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether workers are listed by group and then id, as strings compare."""
+        ...
 
     def counts(self, pool_id: str) -> QueueCounts:
         """Tasks waiting for this pool and tasks its workers hold."""
@@ -43,6 +53,19 @@ class QueueClient(Protocol):
 
     def busy(self, pool_id: str) -> frozenset[tuple[str, str]]:
         """By (worker group, worker id), the workers that hold a task now."""
+        ...
+
+    def worker_page(
+        self, pool_id: str, token: str | None = None
+    ) -> tuple[Sequence[SeenWorker], str | None]:
+        """A page of the workers that the queue remembers, and the token of the next page.
+
+        Without ``token`` the first page; the last one has none.
+        """
+        ...
+
+    def worker(self, pool_id: str, group: str, worker_id: str) -> WorkerHistory | None:
+        """One worker; ``None`` if it never called, or too long ago."""
         ...
 
 
@@ -60,9 +83,16 @@ class TaskclusterQueue:
         root_url: str,
         credentials: Mapping[str, str] | None,
         timeout: timedelta = DEFAULT_TIMEOUT,
+        *,
+        is_ordered: bool = False,
     ) -> None:
+        """``is_ordered`` says that this queue lists workers by group and id, as ours does.
+
+        A Taskcluster queue does so by the rules of its database's language, which may be others.
+        """
         self._root_url = root_url
         self._credentials = credentials
+        self.is_ordered = is_ordered
         self._timeout_seconds = timeout.total_seconds()
         self._session = requests.Session()
         self._client: Any = None
@@ -81,12 +111,10 @@ class TaskclusterQueue:
 
     def activity(self, pool_id: str) -> Mapping[tuple[str, str], Activity]:
         """``listWorkers``, to its end.  Raises ``QueueUnavailableError``."""
-        provisioner_id, _, worker_type = pool_id.partition("/")
-        params = {"provisionerId": provisioner_id, "workerType": worker_type}
         with _nothing_but_facts("workers", pool_id):
             return {
                 _name(item): _to_activity(item)
-                for item in self._pages("listWorkers", params, "workers")
+                for item in self._pages("listWorkers", _worker_type(pool_id), "workers")
             }
 
     def busy(self, pool_id: str) -> frozenset[tuple[str, str]]:
@@ -94,6 +122,31 @@ class TaskclusterQueue:
         with _nothing_but_facts("claimed tasks", pool_id):
             claims = self._pages("listClaimedTasks", {"taskQueueId": pool_id}, "tasks")
             return frozenset(_name(item) for item in claims)
+
+    def worker_page(
+        self, pool_id: str, token: str | None = None
+    ) -> tuple[Sequence[SeenWorker], str | None]:
+        """``listWorkers``, one page of it.  Raises ``QueueUnavailableError``."""
+        query = {"limit": str(PAGE_SIZE)}
+        if token is not None:
+            query["continuationToken"] = token
+        with _nothing_but_facts("workers", pool_id):
+            page = self._get("listWorkers", _worker_type(pool_id), query)
+            following = page.get("continuationToken") or None
+            if following is not None and following == token:
+                raise ValueError("the list goes round in circles")
+            return [_to_seen(item) for item in page["workers"]], following
+
+    def worker(self, pool_id: str, group: str, worker_id: str) -> WorkerHistory | None:
+        """``getWorker``; ``None`` for a 404.  Raises ``QueueUnavailableError``."""
+        params = _worker_type(pool_id) | {"workerGroup": group, "workerId": worker_id}
+        with _nothing_but_facts("worker", pool_id):
+            try:
+                return _to_history(self._get("getWorker", params, {}))
+            except requests.HTTPError as error:
+                if _is_unknown(error.response):
+                    return None
+                raise
 
     def _pages(
         self, method: str, params: Mapping[str, str], name: str
@@ -166,6 +219,18 @@ def _nothing_but_facts(what: str, pool_id: str) -> Iterator[None]:
         raise QueueUnavailableError(f"{what} of {pool_id}: {error}") from error
 
 
+def _worker_type(pool_id: str) -> dict[str, str]:
+    """A pool's id in the two parts by which older calls name it."""
+    provisioner_id, _, worker_type = pool_id.partition("/")
+    return {"provisionerId": provisioner_id, "workerType": worker_type}
+
+
+def _is_unknown(response: requests.Response) -> bool:
+    """Whether the queue itself says that something does not exist, and not who is in its place."""
+    is_missing: bool = response.status_code == HTTPStatus.NOT_FOUND
+    return is_missing and response.json()["code"] == "ResourceNotFound"
+
+
 def _name(item: Mapping[str, Any]) -> tuple[str, str]:
     return item["workerGroup"], item["workerId"]
 
@@ -179,3 +244,26 @@ def _to_activity(item: Mapping[str, Any]) -> Activity:
         last_active=moment("lastDateActive"),
         quarantine_until=moment("quarantineUntil"),
     )
+
+
+def _to_seen(item: Mapping[str, Any]) -> SeenWorker:
+    group, worker_id = _name(item)
+    task = item.get("latestTask")
+    return SeenWorker(group, worker_id, _to_activity(item), _to_run(task) if task else None)
+
+
+def _to_history(item: Mapping[str, Any]) -> WorkerHistory:
+    return WorkerHistory(
+        activity=_to_activity(item),
+        first_claim=from_wire(item["firstClaim"]),
+        expires=from_wire(item["expires"]),
+        recent_tasks=tuple(_to_run(task) for task in item["recentTasks"]),
+        quarantine_changes=tuple(
+            {name: change[name] for name in _OF_QUARANTINE}
+            for change in item.get("quarantineDetails") or ()
+        ),
+    )
+
+
+def _to_run(task: Mapping[str, Any]) -> Json:
+    return {"taskId": task["taskId"], "runId": int(task["runId"])}

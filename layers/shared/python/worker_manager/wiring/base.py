@@ -165,7 +165,9 @@ class Base:
 
         issuer = Clients.from_json(self.secret("WM_AUTH_SECRET")).issuer
         credentials = {"clientId": issuer.client_id, "accessToken": issuer.access_token}
-        return TaskclusterQueue(self.settings.queue_root_url, credentials)
+        root_url = self.settings.queue_root_url
+        is_ours = root_url == self.settings.root_url
+        return TaskclusterQueue(root_url, credentials, is_ordered=is_ours)
 
     def senders(self) -> Mapping[str, Sender]:
         """The queues that this function may send to; any other names its variable when used."""
