@@ -1,4 +1,4 @@
-"""Every event against the message schemas of Taskcluster's worker-manager."""
+"""Every event against the message schemas of Taskcluster's worker-manager, ours against our own."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ REQUIRED = {
     events.LAUNCH_CONFIG_UPDATED: LAUNCH_CONFIG,
     events.LAUNCH_CONFIG_ARCHIVED: LAUNCH_CONFIG,
 }
+OURS = {
+    events.WORKER_STOPPING: WORKER,
+    events.WORKER_ERROR: {
+        *("workerPoolId", "providerId", "workerGroup", "workerId"),
+        *("errorId", "kind", "title", "timestamp"),
+    },
+    events.LAUNCH_CONFIG_PAUSED: LAUNCH_CONFIG | {"timestamp", "until"},
+    events.LAUNCH_CONFIG_RESUMED: LAUNCH_CONFIG | {"timestamp"},
+}
+"""Events that the reference does not have."""
+ALL = REQUIRED | OURS
 OPTIONAL = {
     events.POOL_UPDATED: {"previousProviderId"},
     events.POOL_ERROR: {"workerId", "workerGroup", "launchConfigId"},
@@ -40,9 +51,18 @@ OPTIONAL = {
     events.WORKER_RUNNING: {"launchConfigId"},
     events.WORKER_STOPPED: {"launchConfigId"},
     events.WORKER_REMOVED: {"launchConfigId"},
+    events.WORKER_STOPPING: {"launchConfigId"},
+    events.WORKER_ERROR: {"launchConfigId"},
 }
-OURS = {"reason"}
+BEYOND = {"reason"}
 """What we tell beyond the reference, in every event."""
+OF_A_DECISION = {
+    events.WORKER_REQUESTED,
+    events.WORKER_RUNNING,
+    events.WORKER_STOPPED,
+    events.WORKER_REMOVED,
+    events.WORKER_STOPPING,
+}
 
 
 def an_error(**overrides: Any) -> PoolError:
@@ -62,13 +82,8 @@ def an_error(**overrides: Any) -> PoolError:
 def all_events() -> dict[str, Json]:
     made = [
         *(
-            events.worker_event(name, a_worker(), at=NOW, reason="because")
-            for name in (
-                events.WORKER_REQUESTED,
-                events.WORKER_RUNNING,
-                events.WORKER_STOPPED,
-                events.WORKER_REMOVED,
-            )
+            events.worker_event(name, a_worker(decision="t-1"), at=NOW, reason="because")
+            for name in OF_A_DECISION
         ),
         events.pool_event(events.POOL_CREATED, POOL_ID, "aws", created=NOW, version=1),
         events.pool_event(
@@ -82,27 +97,35 @@ def all_events() -> dict[str, Json]:
                 events.LAUNCH_CONFIG_ARCHIVED,
             )
         ),
-        events.error_event(an_error(), "aws"),
+        events.pause_event(
+            events.LAUNCH_CONFIG_PAUSED, POOL_ID, "aws", "lc-a", at=NOW, reason="x", until=NOW
+        ),
+        events.pause_event(
+            events.LAUNCH_CONFIG_RESUMED, POOL_ID, "aws", "lc-a", at=NOW, reason="x"
+        ),
+        *events.error_events(an_error(), "aws"),
     ]
     return {event["name"]: event for event in made}
 
 
-def test_there_are_the_ten_events_of_the_reference() -> None:
-    assert all_events().keys() == REQUIRED.keys()
+def test_there_are_the_ten_events_of_the_reference_and_four_of_our_own() -> None:
+    assert len(REQUIRED) == 10
+    assert all_events().keys() == ALL.keys()
 
 
-@pytest.mark.parametrize("name", REQUIRED)
+@pytest.mark.parametrize("name", ALL)
 def test_an_event_says_what_its_schema_asks_and_no_more_than_a_reason_beyond(name: str) -> None:
     detail = all_events()[name]["detail"]
 
-    assert REQUIRED[name] <= detail.keys()
-    assert detail.keys() <= REQUIRED[name] | OPTIONAL.get(name, set()) | OURS
+    decision = {"decisionId"} if name in OF_A_DECISION else set()
+    assert ALL[name] | decision <= detail.keys()
+    assert detail.keys() <= ALL[name] | OPTIONAL.get(name, set()) | BEYOND | decision
     assert None not in detail.values()
     assert detail["reason"]
     json.dumps(detail)
 
 
-@pytest.mark.parametrize("name", REQUIRED)
+@pytest.mark.parametrize("name", ALL)
 def test_values_have_the_types_of_the_schema(name: str) -> None:
     detail = all_events()[name]["detail"]
 
@@ -115,17 +138,47 @@ def test_what_is_unknown_is_left_out_and_never_null() -> None:
     worker = events.worker_event(
         events.WORKER_RUNNING, a_worker(launch_config_id=None), at=NOW, reason="registered"
     )
-    error = events.error_event(an_error(launch_config_id=None, extra={}), "aws")
+    (error,) = events.error_events(an_error(launch_config_id=None, extra={}), "aws")
     pool = events.pool_event(events.POOL_UPDATED, POOL_ID, "aws", created=NOW, version=1)
 
-    assert "launchConfigId" not in worker["detail"]
+    assert not {"launchConfigId", "decisionId"} & worker["detail"].keys()
     assert not {"launchConfigId", "workerGroup", "workerId"} & error["detail"].keys()
     assert "previousProviderId" not in pool["detail"]
 
 
 def test_descriptions_of_errors_are_not_told() -> None:
     """Report B35 (bug 1631824): secrets and whole launch configs went out with errors."""
-    assert "secret details" not in json.dumps(events.error_event(an_error(), "aws"))
+    assert "secret details" not in json.dumps(events.error_events(an_error(), "aws"))
+
+
+def test_an_error_of_one_worker_is_told_under_two_names() -> None:
+    told = events.error_events(an_error(), "aws")
+
+    assert [event["name"] for event in told] == [events.POOL_ERROR, events.WORKER_ERROR]
+    assert len({event["id"] for event in told}) == 2
+    of_a_launch = an_error(extra={"workerGroup": "us-east-1"})
+    (event,) = events.error_events(of_a_launch, "aws")
+    assert event["name"] == events.POOL_ERROR
+
+
+def test_each_pause_and_its_end_are_events_of_their_own() -> None:
+    def event(name: str = events.LAUNCH_CONFIG_PAUSED, at: datetime = NOW) -> str:
+        return str(events.pause_event(name, POOL_ID, "aws", "lc-a", at=at, reason="x")["id"])
+
+    again = event(at=NOW + timedelta(hours=1))
+    assert event() == event()
+    assert len({event(), again, event(events.LAUNCH_CONFIG_RESUMED)}) == 3
+
+
+def test_several_events_of_one_transition_differ_and_agree() -> None:
+    changes = events.with_event(
+        a_worker(), events.WORKER_REMOVED, events.WORKER_STOPPING, at=NOW, reason="because"
+    )
+
+    removed, stopping = changes["unsent"]
+    assert (removed["name"], stopping["name"]) == (events.WORKER_REMOVED, events.WORKER_STOPPING)
+    assert removed["detail"] == stopping["detail"]
+    assert removed["id"] != stopping["id"]
 
 
 def test_the_same_transition_is_the_same_event_and_the_next_one_another() -> None:

@@ -11,8 +11,18 @@ from hypothesis import strategies as st
 
 from tests.factories import NOW, a_worker
 from worker_manager.core.activity import Activity
-from worker_manager.core.lifecycle import Gone, Keep, Note, Stop, StopAgain, Verdict, settle
-from worker_manager.core.model import Lifecycle, MachineStatus, State, Worker
+from worker_manager.core.lifecycle import (
+    OUTSIDE,
+    Gone,
+    Keep,
+    Launched,
+    Note,
+    Stop,
+    StopAgain,
+    Verdict,
+    settle,
+)
+from worker_manager.core.model import MachineStatus, State, Worker
 from worker_manager.core.timing import Timing
 
 TIMING = Timing()
@@ -46,7 +56,7 @@ def busy(**overrides: Any) -> Activity:
             Gone("the machine vanished before it registered", failure="never-registered"),
         ),
         (State.RUNNING, Gone("the machine is gone")),
-        (State.STOPPING, Gone("removed")),
+        (State.STOPPING, Gone("removed", by=None)),
     ],
 )
 def test_a_machine_that_is_gone_is_gone_whatever_the_row_says(
@@ -58,7 +68,7 @@ def test_a_machine_that_is_gone_is_gone_whatever_the_row_says(
 def test_a_worker_that_was_told_to_stop_keeps_its_reason_when_gone() -> None:
     worker = a_worker(state=State.STOPPING, stop_reason="over capacity")
 
-    assert judge(worker, MachineStatus.GONE) == Gone("over capacity")
+    assert judge(worker, MachineStatus.GONE) == Gone("over capacity", by=None)
 
 
 @pytest.mark.parametrize("status", [MachineStatus.STOPPED, MachineStatus.STOPPING])
@@ -66,8 +76,9 @@ def test_a_machine_that_was_stopped_from_outside_is_terminated(status: MachineSt
     """Report B27 (#7680): "stopped" EC2 instances were never terminated."""
     reason = "the machine was stopped from outside"
 
-    assert judge(a_worker(), status) == Stop(reason)
-    assert judge(a_worker(state=State.REQUESTED), status) == Stop(reason, "never-registered")
+    assert judge(a_worker(), status) == Stop(reason, by=OUTSIDE)
+    requested = a_worker(state=State.REQUESTED)
+    assert judge(requested, status) == Stop(reason, "never-registered", by=OUTSIDE)
 
 
 def test_a_stopped_machine_is_deleted_until_it_is_gone() -> None:
@@ -80,25 +91,58 @@ def test_a_stopped_machine_is_deleted_until_it_is_gone() -> None:
 def test_a_worker_that_did_not_register_in_time_is_stopped_and_blamed_on_its_launch_config() -> (
     None
 ):
-    late = a_worker(state=State.REQUESTED, deadline=NOW - MINUTE)
+    late = a_worker(state=State.REQUESTED, launched=NOW - HOUR, deadline=NOW - MINUTE)
 
     assert judge(late) == Stop("did not register in time", "never-registered")
     assert judge(replace(late, deadline=NOW)) == Keep()
     assert judge(replace(late, deadline=None)) == Keep()
 
 
-@pytest.mark.parametrize("minutes", [25, 29, 31])
-def test_a_machine_that_boots_for_long_may_still_register(minutes: int) -> None:
+def test_a_machine_that_its_cloud_never_runs_has_its_own_time_and_reason() -> None:
+    """Report B24 (#6492): a slow cloud is no broken image."""
+    waiting = a_worker(state=State.REQUESTED, deadline=NOW)
+
+    assert judge(waiting, MachineStatus.PENDING) == Keep()
+    assert judge(waiting, MachineStatus.PENDING, now=NOW + MINUTE) == Stop(
+        "did not run in its cloud in time", "never-registered"
+    )
+
+
+def test_the_time_to_register_begins_when_the_machine_runs() -> None:
     """Report B24 (#6492): running after 25 minutes and killed at 30, before it registered."""
-    requested = NOW - timedelta(minutes=minutes)
+    limit = timedelta(minutes=20)
+    requested = NOW - timedelta(minutes=25)
     worker = a_worker(
         state=State.REQUESTED,
         created=requested,
-        deadline=requested + Lifecycle().registration_limit,
+        deadline=requested + timedelta(minutes=30),
+        registration=limit,
     )
-    status = MachineStatus.PENDING if minutes < 25 else MachineStatus.RUNNING
 
-    assert judge(worker, status) == Keep()
+    assert judge(worker, MachineStatus.PENDING) == Keep()
+    assert judge(worker) == Launched(deadline=NOW + limit)
+    launched = replace(worker, launched=NOW, deadline=NOW + limit)
+    assert judge(launched, now=NOW + 6 * MINUTE) == Keep()
+    assert judge(launched, now=NOW + 21 * MINUTE) == Stop(
+        "did not register in time", "never-registered"
+    )
+
+
+def test_a_machine_first_seen_running_past_its_launch_limit_still_gets_its_time() -> None:
+    """Report B24 (#6492): the scan may come late, too."""
+    worker = a_worker(state=State.REQUESTED, deadline=NOW - MINUTE)
+
+    assert judge(worker) == Launched(deadline=NOW + worker.registration)
+
+
+@pytest.mark.parametrize("launched", [None, NOW - HOUR])
+def test_what_the_cloud_says_of_its_start_condemns_no_worker_that_registered(
+    launched: datetime | None,
+) -> None:
+    """Report B32 (#6898): "failed" to start, and running and registered all the same."""
+    worker = a_worker(registered=NOW - HOUR, first_claim=NOW - HOUR, launched=launched)
+
+    assert judge(worker, MachineStatus.PENDING, busy()) == Keep()
 
 
 @pytest.mark.parametrize(
@@ -261,6 +305,8 @@ class Machine:
                 pass
             case Note():
                 self.worker = replace(self.worker, first_claim=verdict.first_claim)
+            case Launched():
+                self.worker = replace(self.worker, launched=self.now, deadline=verdict.deadline)
             case Stop():
                 self.worker = replace(self.worker, state=State.STOPPING, stopping_since=self.now)
                 self.delete()
@@ -321,6 +367,6 @@ def test_a_worker_is_stopped_for_a_reason_and_never_comes_back(
     if isinstance(verdict, Stop | Gone):
         assert verdict.reason
     if state is State.STOPPING:
-        assert not isinstance(verdict, Stop | Note)
+        assert not isinstance(verdict, Stop | Note | Launched)
     if status is MachineStatus.GONE:
         assert isinstance(verdict, Gone)

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import NOW, POOL_ID, a_sighting
+from worker_manager.core.breaker import Breaker, BreakerState
+from worker_manager.core.health import FAILURE_KINDS
 from worker_manager.core.messages import (
     ProvisionPool,
     Resume,
@@ -35,14 +37,33 @@ def sent(body: dict[str, Any]) -> Any:
     return json.loads(json.dumps(body))
 
 
-@given(tick=st.text(), at=st.none() | moments, not_before=by_location, stale=by_location)
+breakers = st.builds(
+    Breaker,
+    state=st.sampled_from(BreakerState),
+    kind=st.sampled_from(FAILURE_KINDS),
+    reason=st.text(max_size=20),
+    since=moments,
+    next_try=st.none() | moments,
+    step=st.integers(0, 9),
+    machines=st.none() | st.integers(0, 99),
+)
+
+
+@given(
+    tick=st.text(),
+    at=st.none() | moments,
+    not_before=by_location,
+    stale=by_location,
+    offerings=st.dictionaries(st.text(), breakers, max_size=3),
+)
 def test_a_provision_message_arrives_as_it_was_sent(
     tick: str,
     at: datetime | None,
     not_before: dict[Location, datetime],
     stale: dict[Location, datetime],
+    offerings: dict[str, Breaker],
 ) -> None:
-    message = ProvisionPool(POOL_ID, tick, at, not_before, stale)
+    message = ProvisionPool(POOL_ID, tick, at, not_before, stale, offerings)
 
     assert ProvisionPool.from_json(sent(message.to_json())) == message
 

@@ -15,11 +15,12 @@ from worker_manager.core.timing import Timing
 HOUR = timedelta(hours=1)
 
 
-def test_a_pool_without_settings_has_the_references_defaults() -> None:
+def test_a_pool_without_settings_has_the_references_defaults_and_an_hour_to_register() -> None:
     pool = a_pool(config={})
 
     assert (pool.min_capacity, pool.max_capacity, pool.scaling_ratio) == (0, 0, 1.0)
-    assert pool.lifecycle == Lifecycle(None, timedelta(days=4), timedelta(hours=2))
+    assert pool.lifecycle == Lifecycle(HOUR, timedelta(days=4), timedelta(hours=2))
+    assert Lifecycle().registration_limit == HOUR
 
 
 def test_a_pool_reads_its_timeouts_from_its_config() -> None:
@@ -34,17 +35,21 @@ def test_a_pool_reads_its_timeouts_from_its_config() -> None:
     )
 
 
+def test_a_timeout_of_nothing_is_no_timeout_of_the_pools_own() -> None:
+    given_times = {"registrationTimeout": 0, "reregistrationTimeout": None}
+
+    assert a_pool(config={"lifecycle": given_times}).lifecycle == Lifecycle()
+
+
 @pytest.mark.parametrize(
     ("registration", "reregistration", "expected"),
     [
-        (None, HOUR, HOUR),
-        (timedelta(0), HOUR, HOUR),
         (HOUR, 2 * HOUR, HOUR),
         (HOUR * 3, HOUR, HOUR),
     ],
 )
 def test_the_shorter_of_both_timeouts_limits_registration(
-    registration: timedelta | None, reregistration: timedelta, expected: timedelta
+    registration: timedelta, reregistration: timedelta, expected: timedelta
 ) -> None:
     assert Lifecycle(registration, reregistration).registration_limit == expected
 
