@@ -89,11 +89,21 @@ class LaunchConfigOptions(Wire):
     max_capacity: WholeNumber = LARGEST_NUMBER
 
 
+_ALLOWED: dict[str, Any] = {
+    "required": ["ImageId"],
+    "properties": {"ImageId": {"type": "string"}},
+    "propertyNames": {"not": {"enum": list(OURS)}},
+}
+"""What ``_without_ours`` asks for, as a JSON schema says it."""
+
+
 class AwsLaunchConfig(Wire):
     """One way to launch machines on EC2."""
 
     region: Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z0-9]+)+$", max_length=38)]
-    launch_config: Annotated[dict[str, Any], AfterValidator(_without_ours)]
+    launch_config: Annotated[
+        dict[str, Any], AfterValidator(_without_ours), Field(json_schema_extra=_ALLOWED)
+    ]
     worker_manager: LaunchConfigOptions = LaunchConfigOptions()
     capacity_per_instance: PositiveNumber = 1
     worker_config: dict[str, Any] = Field(default_factory=dict)

@@ -135,7 +135,7 @@ def _refusals(route: Route[Any]) -> Iterator[HTTPStatus]:
     if not route.is_public:
         yield HTTPStatus.UNAUTHORIZED
         yield HTTPStatus.FORBIDDEN
-    if route.url_parameters or route.body is not None:
+    if route.url_parameters or route.body is not None or "workerPoolId" in route.query:
         yield HTTPStatus.NOT_FOUND
     if route.body is not None:
         yield HTTPStatus.CONFLICT

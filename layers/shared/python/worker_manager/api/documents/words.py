@@ -15,6 +15,7 @@ URL_PARAMETERS: Mapping[str, str] = {
     "provisionerId": "The first half of the worker pool's id.",
     "workerType": "The second half of the worker pool's id.",
     "launchConfigId": "The launch config within its worker pool.",
+    "decisionId": "The decision within its worker pool.",
     "taskId": "The task.",
     "runId": "The run of the task, counted from 0.",
 }

@@ -6,6 +6,7 @@ from worker_manager.api import routes
 from worker_manager.api.configs import AwsConfig, NullConfig, StaticConfig
 from worker_manager.api.documents.service import Service, published
 from worker_manager.api.event_schemas import EVENTS, MESSAGES
+from worker_manager.api.plan_schemas import LaunchConfigDetailList
 from worker_manager.api.schemas import ShouldTerminateAnswer
 from worker_manager.api.view_schemas import WorkerPoolsStatsList
 
@@ -23,6 +24,7 @@ SERVICE = Service(
         AwsConfig: "config-aws",
         StaticConfig: "config-static",
         NullConfig: "config-null",
+        LaunchConfigDetailList: "worker-pool-launch-config-list",
         ShouldTerminateAnswer: "should-worker-terminate-response",
         WorkerPoolsStatsList: "worker-pool-list-stats",
     },
