@@ -15,7 +15,7 @@ import mohawk  # type: ignore[import-untyped]
 import pytest
 
 from tests.fake_queue import FakeQueue
-from worker_manager.core.activity import Activity, QueueCounts
+from worker_manager.core.activity import Activity, QueueCounts, SeenWorker, WorkerHistory
 from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.moments import to_wire
 from worker_manager.taskcluster.queue import QueueClient, TaskclusterQueue
@@ -39,6 +39,8 @@ class Service:
     counts: dict[str, Any] = field(default_factory=lambda: {"pendingTasks": 0, "claimedTasks": 0})
     workers: list[dict[str, Any]] = field(default_factory=list)
     claims: list[dict[str, Any]] = field(default_factory=list)
+    details: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What ``getWorker`` answers, by the end of its path."""
     page: int = 1000
     failure: Callable[[BaseHTTPRequestHandler], None] | None = None
     paths: list[str] = field(default_factory=list)
@@ -48,6 +50,8 @@ class Service:
         url = urlsplit(path)
         if url.path == COUNTS_PATH:
             return self.counts
+        if url.path.startswith(f"{WORKERS_PATH}/"):
+            return self.details[url.path.removeprefix(f"{WORKERS_PATH}/")]
         name, items = {
             WORKERS_PATH: ("workers", self.workers),
             CLAIMED_PATH: ("tasks", self.claims),
@@ -73,6 +77,9 @@ def service() -> Iterator[Service]:
             state.authorizations.append(self.headers.get("Authorization"))
             if state.failure is not None:
                 return state.failure(self)
+            named = self.path.removeprefix(f"{WORKERS_PATH}/")
+            if named != self.path and named not in state.details:
+                return reply(self, 404, {"code": "ResourceNotFound", "message": "unknown"})
             return reply(self, 200, state.answer(self.path))
 
         def log_message(self, *_: object) -> None:
@@ -119,6 +126,8 @@ class Setting(Protocol):
 
     def set_busy(self, *worker_ids: str) -> None: ...
 
+    def set_history(self, worker_id: str, history: WorkerHistory) -> None: ...
+
     def fail(self) -> None: ...
 
 
@@ -141,6 +150,16 @@ class OfFake:
 
     def set_busy(self, *worker_ids: str) -> None:
         self.client.set_busy(POOL, *(("g", worker_id) for worker_id in worker_ids))
+
+    def set_history(self, worker_id: str, history: WorkerHistory) -> None:
+        self.set_worker(worker_id, history.activity)
+        self.client.set_history(
+            POOL,
+            "g",
+            worker_id,
+            tasks=history.recent_tasks,
+            quarantine_changes=history.quarantine_changes,
+        )
 
     def fail(self) -> None:
         self.client.fail(POOL)
@@ -177,6 +196,20 @@ class OfReal:
             }
             for number, worker_id in enumerate(worker_ids)
         ]
+
+    def set_history(self, worker_id: str, history: WorkerHistory) -> None:
+        self.set_worker(worker_id, history.activity)
+        if history.recent_tasks:
+            self.service.workers[-1]["latestTask"] = history.recent_tasks[-1]
+        self.service.details[f"g/{worker_id}"] = {
+            **self.service.workers[-1],
+            "provisionerId": "proj-x",
+            "workerType": "builders",
+            "recentTasks": [{**task, "more": 1} for task in history.recent_tasks],
+            "expires": to_wire(history.expires),
+            "quarantineDetails": list(history.quarantine_changes),
+            "actions": [],
+        }
 
     def fail(self) -> None:
         self.service.failure = lambda handler: reply(handler, 500, {"message": "broken"})
@@ -242,6 +275,90 @@ def test_a_queue_that_fails_gives_no_facts_at_all(setting: Setting) -> None:
         setting.client.activity(POOL)
     with pytest.raises(QueueUnavailableError):
         setting.client.busy(POOL)
+    with pytest.raises(QueueUnavailableError):
+        setting.client.worker_page(POOL)
+    with pytest.raises(QueueUnavailableError):
+        setting.client.worker(POOL, "g", "i-1")
+
+
+HISTORY = WorkerHistory(
+    activity=Activity(NOON, NOON + timedelta(minutes=5), NOON + timedelta(days=3)),
+    first_claim=NOON,
+    expires=NOON + timedelta(days=1, minutes=5),
+    recent_tasks=({"taskId": "a", "runId": 0}, {"taskId": "b", "runId": 2}),
+    quarantine_changes=(
+        {
+            "clientId": "sheriff",
+            "updatedAt": "2026-11-30T12:00:00.000Z",
+            "quarantineUntil": "2026-12-03T12:00:00.000Z",
+            "quarantineInfo": "broken",
+        },
+    ),
+)
+
+
+def test_a_queue_tells_all_it_knows_of_one_worker(setting: Setting) -> None:
+    setting.set_history("i-1", HISTORY)
+
+    assert setting.client.worker(POOL, "g", "i-1") == HISTORY
+
+
+def test_a_queue_that_never_heard_of_a_worker_says_so(setting: Setting) -> None:
+    assert setting.client.worker(POOL, "g", "i-1") is None
+
+
+def test_a_page_of_workers_has_their_latest_tasks(setting: Setting) -> None:
+    setting.set_worker("i-0", Activity(NOON))
+    setting.set_history("i-1", HISTORY)
+
+    workers, token = setting.client.worker_page(POOL)
+
+    assert list(workers) == [
+        SeenWorker("g", "i-0", Activity(NOON)),
+        SeenWorker("g", "i-1", HISTORY.activity, {"taskId": "b", "runId": 2}),
+    ]
+    assert token is None
+
+
+def test_pages_of_workers_follow_each_other(client: TaskclusterQueue, service: Service) -> None:
+    service.page = 3
+    service.workers = [{"workerGroup": "g", "workerId": f"i-{n}"} for n in range(7)]
+
+    seen, token = [], None
+    while True:
+        workers, token = client.worker_page(POOL, token)
+        seen += [worker.name for worker in workers]
+        if token is None:
+            break
+
+    assert seen == [("g", f"i-{n}") for n in range(7)]
+    assert len(service.paths) == 3
+
+
+def test_a_page_that_leads_to_itself_is_an_error(
+    client: TaskclusterQueue, service: Service
+) -> None:
+    service.failure = lambda handler: reply(
+        handler, 200, {"workers": [], "continuationToken": "again"}
+    )
+
+    with pytest.raises(QueueUnavailableError, match="circles"):
+        client.worker_page(POOL, "again")
+
+
+@pytest.mark.parametrize("body", [b"<html>", {"message": "no such host"}, {"code": "Other"}])
+def test_a_404_of_somebody_else_is_no_word_of_the_queue(
+    client: TaskclusterQueue, service: Service, body: object
+) -> None:
+    service.failure = lambda handler: reply(handler, 404, body)
+
+    with pytest.raises(QueueUnavailableError):
+        client.worker(POOL, "g", "i-1")
+
+
+def test_only_our_own_queue_is_taken_to_list_in_order(service: Service) -> None:
+    assert not TaskclusterQueue(service.root_url, None).is_ordered
+    assert TaskclusterQueue(service.root_url, None, is_ordered=True).is_ordered
 
 
 def test_every_page_of_workers_is_read(client: TaskclusterQueue, service: Service) -> None:

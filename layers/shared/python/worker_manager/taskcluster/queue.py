@@ -225,10 +225,12 @@ def _worker_type(pool_id: str) -> dict[str, str]:
     return {"provisionerId": provisioner_id, "workerType": worker_type}
 
 
-def _is_unknown(response: requests.Response) -> bool:
+def _is_unknown(response: requests.Response | None) -> bool:
     """Whether the queue itself says that something does not exist, and not who is in its place."""
-    is_missing: bool = response.status_code == HTTPStatus.NOT_FOUND
-    return is_missing and response.json()["code"] == "ResourceNotFound"
+    if response is None or response.status_code != HTTPStatus.NOT_FOUND:
+        return False
+    is_its_word: bool = response.json()["code"] == "ResourceNotFound"
+    return is_its_word
 
 
 def _name(item: Mapping[str, Any]) -> tuple[str, str]:
