@@ -1,4 +1,4 @@
-"""Every method of the first issue's API through the stock client, over HTTP."""
+"""Every method of the API through the stock client, over HTTP."""
 
 from __future__ import annotations
 
@@ -135,6 +135,32 @@ def test_an_ec2_instance_lives_with_the_credentials_that_it_was_given(service: S
     assert client.worker(*key)["state"] == "stopping"
     assert worker.shouldWorkerTerminate(*key)["terminate"] is True
     assert len(service.api.advance.messages) == 1
+
+
+def test_statistics_and_merged_lists_are_read(service: Service) -> None:
+    client = service.client()
+    client.createWorkerPool(POOL, a_definition())
+    assert service.api.deps.workers.put_new(a_worker())
+    service.api.queue.set_activity(POOL, "us-east-1", "i-1", first_claim=now(), last_active=now())
+    [stats] = client.workerPoolStats(POOL)["launchConfigStats"]
+    assert (stats["launchConfigId"], stats["runningCount"]) == ("lc-a", 1)
+    [stats] = client.listWorkerPoolsStats(query={"limit": "5"})["workerPoolsStats"]
+    assert (stats["workerPoolId"], stats["currentCapacity"]) == (POOL, 1)
+    report = {
+        "workerGroup": "us-east-1",
+        "workerId": "i-1",
+        "kind": "worker-error",
+        "title": "It broke",
+        "description": "in two",
+        "extra": {},
+    }
+    client.reportWorkerError(POOL, report)
+    for query in ({}, {"workerPoolId": POOL}):
+        assert client.workerPoolErrorStats(query=query)["totals"]["title"] == {"It broke": 1}
+    query = {"workerState": "running", "quarantined": "false", "launchConfigId": "lc-a"}
+    [worker] = client.listWorkers(*POOL.split("/"), query=query)["workers"]
+    assert worker["workerPoolId"] == POOL
+    assert client.getWorker(*POOL.split("/"), "us-east-1", "i-1")["recentTasks"] == []
 
 
 def test_a_static_worker_is_entered_changed_and_registered(service: Service) -> None:
