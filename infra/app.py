@@ -29,14 +29,22 @@ def synthesise(
     code: Code,
     outdir: Path,
     in_place: bool = False,
+    is_checked: bool = False,
 ) -> Path:
     """Write a stage's template and asset list into ``outdir``; return the template's path.
 
-    With ``in_place`` assets are not copied: the asset list names the source folders.
+    With ``in_place`` assets are not copied: the asset list names the source folders.  With
+    ``is_checked`` the rules of ``acknowledgements`` must hold, else ``RuntimeError``.
     """
     context = {**_CONTEXT, "aws:cdk:disable-asset-staging": True} if in_place else _CONTEXT
     app = App(outdir=str(outdir), context=context, analytics_reporting=False)
     stack = WorkerManagerStack(app, "WorkerManager", settings=settings, code=code)
+    if is_checked:
+        # Loading the rules takes seconds.
+        from infra.acknowledgements import acknowledge, checked  # noqa: PLC0415
+
+        acknowledge(stack)
+        checked(app)
     for region in settings.notice_regions:
         NoticeForwarding(app, f"Notices-{region}", settings=settings, region=region)
     app.synth()
@@ -65,7 +73,7 @@ def main() -> None:
     if stage not in STAGES:
         sys.exit(f"There is no stage {stage!r} in infra/settings.py, only {', '.join(STAGES)}.")
     outdir = Path(os.environ.get("CDK_OUTDIR", "cdk.out"))
-    print(synthesise(STAGES[stage], code=deployed_code(), outdir=outdir))
+    print(synthesise(STAGES[stage], code=deployed_code(), outdir=outdir, is_checked=True))
 
 
 if __name__ == "__main__":

@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import CfnOutput, CfnParameter, Duration, Environment, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
-from aws_cdk import aws_sqs as sqs
 
 from infra.constructs.api import Api
+from infra.constructs.dashboard import Dashboard
+from infra.constructs.event_targets import EventCopies, HttpsDestination
 from infra.constructs.function import Service, ServiceFunction
+from infra.constructs.load_balancer import PAGE_BYTES, LoadBalancer
 from infra.constructs.provider_loop import ProviderLoop, Surroundings
 from infra.constructs.pulse import Pulse
-from infra.constructs.queues import dead_letters
 from infra.constructs.tables import Tables
+from infra.constructs.watching import Watching
 from infra.settings import TICKS
-from worker_manager.bus import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,21 +67,32 @@ class WorkerManagerStack(Stack):
             stack_name=settings.resource_name("stack"),
             env=Environment(account=settings.account, region=settings.region),
             description="Worker manager: pools of build and test machines, right-sized",
+            termination_protection=settings.keeps_tables,
         )
         self._settings = settings
         Tags.of(self).add("worker-manager:stage", settings.name)
         self._parameters()
-        self.tables = Tables(self, "Tables", settings=settings)
+        self.key = self._own_key() if settings.has_own_key else None
+        self.tables = Tables(self, "Tables", settings=settings, key=self.key)
         self.bucket = self._sightings_bucket()
         self.auth_secret = secretsmanager.Secret(
             self,
             "Auth",
             secret_name=settings.resource_name("auth"),
+            encryption_key=self.key,
             description="Clients, roles and issuer, as JSON; to be filled in before first use",
         )
         self.bus = events.EventBus(self, "Bus", event_bus_name=settings.resource_name("events"))
         if settings.has_event_queue:
-            self._copy_of_events()
+            EventCopies(self, "EventCopies", settings=settings, bus=self.bus)
+        for destination in settings.event_destinations:
+            HttpsDestination(
+                self,
+                f"Events-{destination.name}",
+                settings=settings,
+                destination=destination,
+                bus=self.bus,
+            )
         self.service = Service(
             settings=settings,
             functions=code.functions,
@@ -96,6 +108,7 @@ class WorkerManagerStack(Stack):
                 "WM_TIMING": self.timings,
             },
             schedule_state=self.schedule_state,
+            key=self.key,
         )
         if settings.pulse:
             Pulse(
@@ -109,6 +122,8 @@ class WorkerManagerStack(Stack):
         self.loops = self._provider_loops()
         self._by_the_clock()
         self._front_door()
+        if settings.is_watched:
+            self._watch()
 
     def _parameters(self) -> None:
         settings = self._settings
@@ -170,40 +185,29 @@ class WorkerManagerStack(Stack):
             }
         )
 
+    def _own_key(self) -> kms.IKey:
+        """For tables, secrets and bucket of a stage that does not leave that to AWS's own."""
+        settings = self._settings
+        return kms.Key(
+            self,
+            "Key",
+            alias=f"alias/{settings.resource_name('data')}",
+            enable_key_rotation=True,
+            removal_policy=RemovalPolicy.RETAIN if settings.keeps_tables else RemovalPolicy.DESTROY,
+        )
+
     def _sightings_bucket(self) -> s3.Bucket:
         """For lists too large for a message; nobody needs one after its tick."""
         return s3.Bucket(
             self,
             "Sightings",
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            encryption=s3.BucketEncryption.KMS if self.key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=self.key,
+            bucket_key_enabled=True if self.key else None,
             enforce_ssl=True,
             lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(1))],
             removal_policy=RemovalPolicy.DESTROY,
-        )
-
-    def _copy_of_events(self) -> None:
-        """Every event in a queue, for a day, for whoever reads along."""
-        name = self._settings.resource_name("event-copies")
-        copies = sqs.Queue(
-            self,
-            "EventCopies",
-            queue_name=name,
-            enforce_ssl=True,
-            retention_period=Duration.days(1),
-            removal_policy=RemovalPolicy.DESTROY,
-        )
-        events.Rule(
-            self,
-            "CopyEvents",
-            rule_name=name,
-            event_bus=self.bus,
-            event_pattern=events.EventPattern(source=[SOURCE]),
-            targets=[
-                targets.SqsQueue(
-                    copies, dead_letter_queue=dead_letters(self, "EventCopiesDead", name=name)
-                )
-            ],
         )
 
     def _provider_loops(self) -> list[ProviderLoop]:
@@ -224,9 +228,12 @@ class WorkerManagerStack(Stack):
     def _by_the_clock(self) -> None:
         """Work that belongs to no provider: ends of life, late events, and mail."""
         tables = self.tables
-        self._function("expire", timeout_seconds=300).writes(
-            tables.pools, tables.providers, tables.workers
-        ).publishes_to(self.bus).runs_every(Duration.hours(1))
+        expire = (
+            self._function("expire", timeout_seconds=300)
+            .writes(tables.pools, tables.providers, tables.workers)
+            .publishes_to(self.bus)
+            .runs_every(Duration.hours(1))
+        )
         publish = (
             self._function("publish", timeout_seconds=60)
             .writes(tables.providers, tables.workers)
@@ -236,6 +243,7 @@ class WorkerManagerStack(Stack):
         if self._settings.mail_from:
             # Refused mail is itself an error of its pool.
             publish.reads(tables.pools).writes(tables.errors).mails_from(self._settings.mail_from)
+        self._scheduled = {"expire": expire.function, "publish": publish.function}
 
     def _front_door(self) -> None:
         tables = self.tables
@@ -258,8 +266,29 @@ class WorkerManagerStack(Stack):
             function.opens("WM_AUTH_SECRET", self.auth_secret)
             if self._settings.auth_root_url:
                 function.knows(WM_AUTH="remote", WM_AUTH_ROOT_URL=self._settings.auth_root_url)
-        api = Api(self, "Api", settings=self._settings, functions=functions)
-        CfnOutput(self, "ApiUrl", value=api.rest_api.url)
+        self.front_door: Api | LoadBalancer
+        if self._settings.front_door == "load-balancer":
+            for function in functions.values():
+                function.knows(WM_PAGE_BYTES=str(PAGE_BYTES))
+            self.front_door = LoadBalancer(
+                self, "LoadBalancer", settings=self._settings, functions=functions
+            )
+        else:
+            self.front_door = Api(self, "Api", settings=self._settings, functions=functions)
+        CfnOutput(self, "ApiUrl", value=self.front_door.url)
+
+    def _watch(self) -> None:
+        door = self.front_door
+        Watching(
+            self,
+            "Watching",
+            settings=self._settings,
+            faults=door.faults,
+            scheduled=self._scheduled,
+        )
+        Dashboard(
+            self, "Dashboard", settings=self._settings, faults=door.faults, requests=door.requests
+        )
 
     def _function(self, folder: str, *, timeout_seconds: int = 29) -> ServiceFunction:
         return ServiceFunction(

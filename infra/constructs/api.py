@@ -10,14 +10,17 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from aws_cdk import Duration
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_certificatemanager as acm
+from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from infra.constructs.naming import name_in_dns
 from worker_manager.api.refusals import RETRY_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from infra.constructs.function import ServiceFunction
     from infra.settings import StageSettings
@@ -39,6 +42,9 @@ ROUTES = {
 }
 """Path → function.  Each level that has children has a ``{proxy+}`` of its own: the gateway
 takes the most specific path, and nothing then depends on whether it looks further up."""
+
+
+_MINUTE = Duration.minutes(1)
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,22 @@ class Api(Construct):
         for refusal in REFUSALS:
             self._map(refusal)
         if settings.certificate_arn:
-            self._name(settings.root_url, settings.certificate_arn)
+            self._name(settings, settings.certificate_arn)
+
+    @property
+    def url(self) -> str:
+        """Where the gateway itself answers."""
+        return self.rest_api.url
+
+    @property
+    def requests(self) -> Sequence[cloudwatch.IMetric]:
+        """All requests."""
+        return [self.rest_api.metric_count(period=_MINUTE)]
+
+    @property
+    def faults(self) -> Sequence[cloudwatch.IMetric]:
+        """Answers with 5xx, the functions' and the gateway's own."""
+        return [self.rest_api.metric_server_error(period=_MINUTE)]
 
     def _map(self, refusal: Refusal) -> None:
         headers = {"Access-Control-Allow-Origin": "'*'", "Cache-Control": "'no-store'"}
@@ -144,11 +165,19 @@ class Api(Construct):
             templates={"application/json": error_body(refusal)},
         )
 
-    def _name(self, root_url: str, certificate_arn: str) -> None:
+    def _name(self, settings: StageSettings, certificate_arn: str) -> None:
         """Answer under the root URL's own host, which is what clients sign."""
-        self.rest_api.add_domain_name(
+        domain = self.rest_api.add_domain_name(
             "Domain",
-            domain_name=root_url.partition("://")[2].partition("/")[0],
+            domain_name=settings.host,
+            base_path=settings.path_prefix.strip("/") or None,
+            security_policy=apigateway.SecurityPolicy.TLS_1_2,
             certificate=acm.Certificate.from_certificate_arn(self, "Certificate", certificate_arn),
             endpoint_type=apigateway.EndpointType.REGIONAL,
+        )
+        name_in_dns(
+            self,
+            settings=settings,
+            target=domain.domain_name_alias_domain_name,
+            target_zone_id=domain.domain_name_alias_hosted_zone_id,
         )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from infra.constructs.function import ServiceFunction
     from infra.settings import ProviderSettings
 
-_REFERRED_TO_BY_LAUNCHES = [
+REFERRED_TO_BY_LAUNCHES = [
     "capacity-reservation",
     "image",
     "key-pair",
@@ -59,7 +59,7 @@ def may_launch(
     )
     function.allow(
         ["ec2:RunInstances"],
-        resources=[_in_any_region(kind) for kind in _REFERRED_TO_BY_LAUNCHES],
+        resources=[_in_any_region(kind) for kind in REFERRED_TO_BY_LAUNCHES],
     )
     function.allow(
         ["ec2:CreateTags"],

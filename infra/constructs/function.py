@@ -15,6 +15,7 @@ from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_logs as logs
@@ -41,9 +42,40 @@ _WRITE = [
 ]
 
 
+_ENCRYPT = [
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+]
+_RETENTION = {
+    1: logs.RetentionDays.ONE_DAY,
+    3: logs.RetentionDays.THREE_DAYS,
+    7: logs.RetentionDays.ONE_WEEK,
+    14: logs.RetentionDays.TWO_WEEKS,
+    30: logs.RetentionDays.ONE_MONTH,
+    60: logs.RetentionDays.TWO_MONTHS,
+    90: logs.RetentionDays.THREE_MONTHS,
+    180: logs.RetentionDays.SIX_MONTHS,
+    365: logs.RetentionDays.ONE_YEAR,
+}
+"""CDK's words for the days of ``infra.settings.LOG_DAYS``."""
+
+
+def _metrics(settings: StageSettings) -> dict[str, str]:
+    """Where functions write metrics, if anybody watches."""
+    if not settings.is_watched:
+        return {}
+    by_pool = {"WM_METRICS_BY_POOL": "true"} if settings.metrics_by_pool else {}
+    return {"POWERTOOLS_METRICS_NAMESPACE": settings.deployment, **by_pool}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """What all functions share."""
+    """What all functions share; ``key`` encrypts what they read, if a stage has its own."""
 
     settings: StageSettings
     functions: Path
@@ -51,6 +83,7 @@ class Service:
     layers: Sequence[lambda_.ILayerVersion]
     environment: Mapping[str, str]
     schedule_state: str
+    key: kms.IKey | None = None
 
 
 class ServiceFunction(Construct):
@@ -78,7 +111,7 @@ class ServiceFunction(Construct):
             self,
             "Log",
             log_group_name=f"/aws/lambda/{self.name}",
-            retention=logs.RetentionDays.ONE_MONTH,
+            retention=_RETENTION[service.settings.log_days],
             removal_policy=RemovalPolicy.DESTROY,
         )
         role = iam.Role(
@@ -108,8 +141,11 @@ class ServiceFunction(Construct):
                 **service.environment,
                 "POWERTOOLS_SERVICE_NAME": folder,
                 "POWERTOOLS_LOG_LEVEL": service.settings.log_level,
+                **_metrics(service.settings),
             },
         )
+        if service.key:
+            self.allow(_ENCRYPT, resources=[service.key.key_arn])
         self.allow(
             ["logs:CreateLogStream", "logs:PutLogEvents"],
             resources=[log_group.log_group_arn],

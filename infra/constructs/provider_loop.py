@@ -83,6 +83,7 @@ class ProviderLoop(Construct):
             self,
             "Secret",
             secret_name=self._settings.resource_name(f"cloud-{provider.provider_id}"),
+            encryption_key=around.service.key,
             description="An AWS access key for machines in another account; not needed in our own",
         )
         self._queues = LoopQueues(

@@ -71,6 +71,7 @@ class Pulse(Construct):
             self,
             "Secret",
             secret_name=name,
+            encryption_key=service.key,
             description="username and password of the AMQP broker, as JSON; to be filled in",
         )
         ServiceFunction(

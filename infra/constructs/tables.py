@@ -15,6 +15,8 @@ from constructs import Construct
 from worker_manager.store.tables import LIVE_ATTRIBUTES
 
 if TYPE_CHECKING:
+    from aws_cdk import aws_kms as kms
+
     from infra.settings import StageSettings
 
 
@@ -34,9 +36,17 @@ def _key(name: str) -> dynamodb.Attribute:
 class Tables(Construct):
     """All tables of a stage: on demand, expiring by ``ttl``, restorable to any second."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, settings: StageSettings) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: StageSettings,
+        key: kms.IKey | None = None,
+    ) -> None:
         super().__init__(scope, construct_id)
         self._settings = settings
+        self._key = key
         self.pools = self._table("pools", "worker_pool_id", "sk")
         self.providers = self._table("providers", "provider_id", "worker_pool_id")
         self.workers = self._table("workers", "worker_pool_id", "sk", index="live")
@@ -64,6 +74,9 @@ class Tables(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self._key else None,
+            encryption_key=self._key,
+            deletion_protection=self._settings.keeps_tables,
             removal_policy=(
                 RemovalPolicy.RETAIN if self._settings.keeps_tables else RemovalPolicy.DESTROY
             ),

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra.settings import STAGES, ProviderSettings, StageSettings
-from tests.infra.stack.reading import of_type
+from infra.local.template import referred_to
+from infra.settings import STAGES, EventDestination, ProviderSettings, StageSettings
+from tests.infra.stack.reading import allowed, names, of_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,11 @@ Template = dict[str, Any]
         ({"tick_seconds": 7}, "tick_seconds"),
         ({"root_url": "https://tc.example.com/"}, "slash"),
         ({"providers": (STAGES["dev"].providers[0],) * 2}, "twice"),
+        ({"front_door": "load-balancer"}, "certificate_arn"),
+        ({"hosted_zone_id": "Z1"}, "certificate_arn"),
+        ({"vpc_id": "vpc-1"}, "subnet_ids"),
+        ({"vpc_id": "vpc-1", "subnet_ids": ("subnet-1",)}, "two subnet_ids"),
+        ({"log_days": 31}, "log_days"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(change: dict[str, Any], complaint: str) -> None:
@@ -34,6 +40,36 @@ def test_settings_that_cannot_work_are_refused(change: dict[str, Any], complaint
 def test_a_provider_works_on_two_pools_at_least() -> None:
     with pytest.raises(ValueError, match="at least 2"):
         ProviderSettings(provider_id="aws", provider_type="aws", concurrency=1)
+
+
+def test_events_are_not_sent_in_the_clear() -> None:
+    with pytest.raises(ValueError, match="https"):
+        EventDestination(name="chat", url="http://example.com", secret_name="token")
+
+
+def test_logs_are_kept_as_long_as_a_stage_says(
+    template_of: Callable[[StageSettings], Template],
+) -> None:
+    template = template_of(replace(STAGES["dev"], log_days=90))
+
+    groups = of_type(template, "AWS::Logs::LogGroup").values()
+    assert {group["RetentionInDays"] for group in groups} == {90}
+    assert len(groups) == len(of_type(template, "AWS::Lambda::Function"))
+
+
+def test_a_key_of_its_own_encrypts_tables_secrets_and_bucket(
+    template_of: Callable[[StageSettings], Template], local_template: Template
+) -> None:
+    template = template_of(replace(STAGES["dev"], has_own_key=True))
+
+    [key] = of_type(template, "AWS::KMS::Key")
+    for table in of_type(template, "AWS::DynamoDB::Table").values():
+        assert [*referred_to(table["SSESpecification"]["KMSMasterKeyId"])] == [key]
+    for secret in of_type(template, "AWS::SecretsManager::Secret").values():
+        assert [*referred_to(secret["KmsKeyId"])] == [key]
+    for name in names(template):
+        assert "kms:Decrypt" in allowed(template, name)
+    assert not of_type(local_template, "AWS::KMS::Key")
 
 
 def test_each_stage_marks_its_machines_differently() -> None:
@@ -47,7 +83,7 @@ def test_one_machine_runs_what_aws_runs(
         return {
             logical_id: resource["Type"]
             for logical_id, resource in template["Resources"].items()
-            if not logical_id.startswith("ApiRestDeployment")
+            if not logical_id.startswith(("ApiRestDeployment", "Watching", "Dashboard"))
         }
 
     assert resources(local_template) == resources(template_of(STAGES["dev"]))
