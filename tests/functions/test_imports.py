@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 NOBODY = ("google.cloud", "azure", "grpc", "aiohttp", "aws_xray_sdk", "aws_cdk", "infra", "moto")
 NO_API = (
     "worker_manager.reconcile",
+    "worker_manager.api.documents",
     "worker_manager.providers.aws.provider",
     "taskcluster",
     "requests",
