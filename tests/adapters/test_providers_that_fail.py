@@ -14,7 +14,7 @@ from tests.functions.deployed import ELSEWHERE
 from worker_manager import settings
 from worker_manager.core.errors import NotAuthorizedError, ProviderNotReadyError
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
-from worker_manager.store.provider_status import Activity, Failing
+from worker_manager.store.provider_status import Activity, Failing, ProviderStatusStore
 from worker_manager.wiring import loops
 from worker_manager.wiring.base import Base
 from worker_manager.wiring.base import now as real_now
@@ -139,8 +139,30 @@ def test_what_a_constructor_says_is_shown_to_nobody(
     said = [found.reason, str(raised.value), *(str(vars(record)) for record in caplog.records)]
     assert found.reason.startswith(error.__name__)
     assert not any("good-secret" in text for text in said)
-    assert raised.value.__cause__ is None
+    assert raised.value.__cause__ is raised.value.__context__ is None
     assert any(__file__ in str(vars(record)) for record in caplog.records), "where it is logged"
+
+
+def test_a_status_that_cannot_be_written_brings_no_secret_into_the_log(
+    deployed: DeployedStage,
+    vault: Vault,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def build(**_: Any) -> None:
+        raise ValueError(f"cannot parse {json.dumps(KEY)}")
+
+    def down(*_: Any, **__: Any) -> None:
+        raise RuntimeError("the table has a bad day")
+
+    monkeypatch.setattr(loops, "load_cloud", lambda _: build)
+    monkeypatch.setattr(ProviderStatusStore, "failed", down)
+    with deployed.container(FUNCTION), pytest.raises(ProviderNotReadyError):
+        loops.loop()
+
+    assert "a provider's status could not be written" in caplog.messages
+    assert "the table has a bad day" in caplog.text
+    assert "good-secret" not in caplog.text
 
 
 def test_a_secret_that_cannot_be_read_is_a_provider_that_cannot_start(

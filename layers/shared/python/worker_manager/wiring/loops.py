@@ -110,11 +110,14 @@ class Loop(Base):
         except MissingSettingError:
             raise
         except Exception as error:
-            self._note_failure(provider, error)
-            raise ProviderNotReadyError(reason_of(error)) from None
-        note_success(self.stores.statuses, provider.provider_id, Activity.SETUP, now=now())
-        self._built = now()
-        return cloud
+            failure = error
+        else:
+            note_success(self.stores.statuses, provider.provider_id, Activity.SETUP, now=now())
+            self._built = now()
+            return cloud
+        # Its words may quote the secret: what is raised and logged from here on must not know it.
+        self._note_failure(provider, failure)
+        raise ProviderNotReadyError(reason_of(failure))
 
     def _start(self, provider: ProviderSettings, deployment: str) -> CloudProvider:
         key = access_key(self.secret("WM_CLOUD_SECRET"))
