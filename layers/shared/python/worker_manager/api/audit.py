@@ -6,7 +6,8 @@ changes nothing has no entry.  Where to read next: ``core.audit``, ``store.audit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import paging
 from worker_manager.api.audit_schemas import AuditChange, AuditEntry, WorkerPoolAudit
@@ -91,6 +92,28 @@ def of_worker(
         difference=worker_difference(before, after),
         time=after.modified,
     )
+
+
+def change_worker(
+    call: Call, deps: ApiDeps, action: Action, before: Worker, **changes: Any
+) -> Worker | None:
+    """Write ``changes`` of a worker and who made them; ``None`` if somebody else was faster."""
+    entry = of_worker(call, deps, action, before=before, after=replace(before, **changes))
+    if entry is None:
+        return deps.workers.change(before, **changes)
+    changed = deps.workers.change_with(before, deps.audit.writes(entry), **changes)
+    if changed is not None:
+        log(entry)
+    return changed
+
+
+def put_worker(call: Call, deps: ApiDeps, worker: Worker) -> Worker | None:
+    """Write a new worker and who entered it; ``None`` if it has a row already."""
+    entry = of_worker(call, deps, "created", before=None, after=worker)
+    if not deps.workers.put_new_with(worker, deps.audit.writes(entry)):
+        return None
+    log(entry)
+    return worker
 
 
 def log(entry: Entry | None) -> None:

@@ -14,7 +14,7 @@ from worker_manager.api.refusals import Refusal, input_error, unavailable
 from worker_manager.api.routing import Call, Route
 from worker_manager.api.schemas import CreateWorkerRequest, UpdateWorkerRequest, WorkerFull
 from worker_manager.api.worker_pools import existing_pool
-from worker_manager.api.workers import Display, change_audited, existing_worker, key_of
+from worker_manager.api.workers import Display, existing_worker, key_of
 from worker_manager.core.lifecycle import expiry
 from worker_manager.core.model import Location, State, Worker
 from worker_manager.core.moments import whole_milliseconds
@@ -49,7 +49,7 @@ def create(call: Call, deps: ApiDeps) -> WorkerFull:
         there = deps.workers.get(key_of(call))
         worker = _new(call, deps, pool, secret=secret)
         if there is None:
-            written = _put_new(call, deps, worker)
+            written = audit.put_worker(call, deps, worker)
         elif there.state is State.STOPPED and there.provider_id == pool.provider_id:
             written = _begin_anew(call, deps, there, worker)
         else:
@@ -68,7 +68,7 @@ def update(call: Call, deps: ApiDeps) -> WorkerFull:
         worker = existing_worker(deps, key_of(call))
         if worker.provider_id != pool.provider_id:
             raise input_error(f"The worker belongs to provider {worker.provider_id!r}")
-        changed = change_audited(call, deps, "updated", worker, **_changes(worker, body, deps))
+        changed = audit.change_worker(call, deps, "updated", worker, **_changes(worker, body, deps))
         if changed is None:
             continue
         if changed.unsent:
@@ -133,14 +133,6 @@ def _same(there: Worker, asked: Worker, secret: str) -> Worker:
     return there
 
 
-def _put_new(call: Call, deps: ApiDeps, worker: Worker) -> Worker | None:
-    entry = audit.of_worker(call, deps, "created", before=None, after=worker)
-    if not deps.workers.put_new_with(worker, deps.audit.writes(entry)):
-        return None
-    audit.log(entry)
-    return worker
-
-
 def _begin_anew(call: Call, deps: ApiDeps, stopped: Worker, worker: Worker) -> Worker | None:
     nothing: dict[str, None] = dict.fromkeys(
         (
@@ -156,7 +148,7 @@ def _begin_anew(call: Call, deps: ApiDeps, stopped: Worker, worker: Worker) -> W
             "secret_rotated",
         )
     )
-    return change_audited(
+    return audit.change_worker(
         call,
         deps,
         "created",

@@ -7,7 +7,7 @@ location's last complete list, and when it expires follows from that.  Where to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import audit, paging
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.api.deps import ApiDeps
-    from worker_manager.core.audit import Action
     from worker_manager.core.model import Location, Worker
 
 REMOVED = "workerManager.removeWorker API call"
@@ -166,20 +165,7 @@ def _stop(call: Call, deps: ApiDeps, worker: Worker, state: State) -> Worker | N
         stop_reason=REMOVED,
         stopped_by=call.client_id,
     )
-    return change_audited(call, deps, "removed", worker, **changes)
-
-
-def change_audited(
-    call: Call, deps: ApiDeps, action: Action, before: Worker, **changes: Any
-) -> Worker | None:
-    """Write ``changes`` of a worker and who made them; ``None`` if somebody else was faster."""
-    entry = audit.of_worker(call, deps, action, before=before, after=replace(before, **changes))
-    if entry is None:
-        return deps.workers.change(before, **changes)
-    changed = deps.workers.change_with(before, deps.audit.writes(entry), **changes)
-    if changed is not None:
-        audit.log(entry)
-    return changed
+    return audit.change_worker(call, deps, "removed", worker, **changes)
 
 
 def _terminate(deps: ApiDeps, worker: Worker) -> dict[str, Any]:
