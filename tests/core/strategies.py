@@ -9,14 +9,23 @@ from hypothesis import strategies as st
 
 from tests.factories import NOW, a_head, a_pool, a_worker, an_order
 from worker_manager.core.activity import QueueCounts
+from worker_manager.core.breaker import (
+    WHOLE_PROVIDER,
+    Breaker,
+    BreakerState,
+    probe,
+    recover,
+    trip,
+)
 from worker_manager.core.health import FAILURE_KINDS, Health
-from worker_manager.core.model import LaunchConfigHead, Order, State, Worker
+from worker_manager.core.model import LaunchConfigHead, Order, Pause, State, Worker
 from worker_manager.core.planning import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NAMES = tuple(f"lc-{letter}" for letter in "abcdef")
+OFFERINGS = ("", "us-east-1/a/m5.large/spot", "us-east-1/a/m5.large/on-demand")
 STOPPING_LIMIT = timedelta(minutes=20)
 
 demands = st.builds(QueueCounts, pending=st.integers(0, 200), claimed=st.integers(0, 60))
@@ -79,6 +88,7 @@ def heads(draw: st.DrawFn, *, at_least: int = 0) -> list[LaunchConfigHead]:
         a_head(
             name,
             capacity_per_instance=draw(st.integers(1, 8)),
+            offering=draw(st.sampled_from(OFFERINGS)),
             manager=draw(
                 st.fixed_dictionaries(
                     {},
@@ -98,8 +108,40 @@ healths = st.dictionaries(
     st.builds(
         Health,
         launched=st.integers(0, 50),
+        registered=st.integers(0, 50),
         failed=st.dictionaries(st.sampled_from(FAILURE_KINDS), st.integers(1, 500), max_size=3),
     ),
+)
+
+
+@st.composite
+def a_breaker(draw: st.DrawFn) -> Breaker:
+    """Open, half-open or closed, due or not."""
+    kind = draw(st.sampled_from(FAILURE_KINDS))
+    tripped = trip(None, kind, "why", NOW - draw(ages))
+    match draw(st.sampled_from(BreakerState)):
+        case BreakerState.OPEN:
+            return tripped
+        case BreakerState.HALF_OPEN:
+            return probe(tripped, NOW - draw(ages))
+        case BreakerState.CLOSED:
+            return recover(tripped, NOW - draw(ages))
+
+
+pauses = st.dictionaries(
+    st.sampled_from(NAMES),
+    st.builds(
+        Pause,
+        until=st.sampled_from([NOW - timedelta(hours=1), NOW + timedelta(hours=1)]),
+        reason=st.just("why"),
+        by=st.just("me"),
+        since=st.just(NOW),
+    ),
+    max_size=2,
+)
+own_breakers = st.dictionaries(st.sampled_from(NAMES), a_breaker())
+shared_breakers = st.dictionaries(
+    st.sampled_from([WHOLE_PROVIDER, *OFFERINGS]), a_breaker(), max_size=2
 )
 
 
@@ -121,4 +163,9 @@ def facts(draw: st.DrawFn) -> Facts:
         now=NOW,
         stopping_limit=STOPPING_LIMIT,
         stale_after=timedelta(minutes=3),
+        breakers=draw(own_breakers),
+        offerings=draw(shared_breakers),
+        pauses=draw(pauses),
+        probed=draw(st.none() | ages.map(lambda age: NOW - age)),
+        probe_wait=timedelta(minutes=draw(st.sampled_from([0, 1, 2, 4, 5]))),
     )

@@ -29,7 +29,8 @@ EAST, WEST = Location("us-east-1"), Location("us-west-2")
 WAITING = "tasks are waiting for more capacity than is running or requested"
 MINIMUM = "the pool has less than its minimum capacity"
 HELD_BACK = "the pool's maximum holds back some of the wanted capacity"
-NO_ROOM = "no launch config has room for the wanted capacity"
+NO_ROOM = "no launch config may take the wanted capacity now"
+FULL = "some launch configs are at their maximum"
 
 
 def seen(
@@ -98,7 +99,7 @@ def test_a_full_pool_says_why_nothing_is_ordered() -> None:
     decision = decide(seen(*ten, pending=5, claimed=10), Random(1))
 
     assert ordered(decision) == 0
-    assert decision.reasons == (HELD_BACK,)
+    assert decision.reasons == (FULL, HELD_BACK)
 
 
 def test_launch_configs_without_room_are_named() -> None:
@@ -106,7 +107,7 @@ def test_launch_configs_without_room_are_named() -> None:
 
     decision = decide(seen(heads=[head], pending=1), Random(1))
 
-    assert (ordered(decision), decision.reasons) == (0, (NO_ROOM,))
+    assert (ordered(decision), decision.reasons) == (0, (FULL, NO_ROOM))
 
 
 def test_reasons_that_stay_the_same_are_recognised_whatever_the_numbers() -> None:
@@ -121,7 +122,7 @@ def test_the_facts_answer_why_so_many_were_ordered() -> None:
 
     expected = {"pending": 7, "claimed": 1, "running": 1, "requested": 0, "toSpawn": 7}
     assert expected.items() <= dict(facts).items()
-    assert facts["weights"] == {"lc-a": 0.9}
+    assert facts["launchConfigs"]["lc-a"]["weight"] == 1
 
 
 def test_a_queue_that_does_not_answer_orders_nothing_and_lets_nobody_go() -> None:
@@ -255,7 +256,7 @@ def test_open_orders_are_not_ordered_again() -> None:
 
     assert machines(seen(pending=6, open_orders=[(sent, 0)])) == 2
     assert machines(seen(pending=60, open_orders=[(sent, 0)])) == 6
-    rows = [a_worker(f"i-{n}", state=State.REQUESTED) for n in range(3)]
+    rows = [a_worker(f"i-{n}", state=State.REQUESTED, created=NOW) for n in range(3)]
     assert machines(seen(*rows, pending=6, open_orders=[(sent, 3)])) == 2
 
 
