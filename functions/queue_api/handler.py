@@ -8,5 +8,5 @@ from worker_manager.wiring import queue
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """Answer one request of the gateway."""
+    """Answer one request of the front door."""
     return queue.queue_api().handle(event)

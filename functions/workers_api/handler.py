@@ -10,5 +10,5 @@ from worker_manager.wiring import api
 
 @meter.written
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """Answer one request of the gateway."""
+    """Answer one request of the front door."""
     return api.workers_api().handle(event)

@@ -13,16 +13,18 @@ import boto3
 import mohawk  # type: ignore[import-untyped]
 import pytest
 
-from tests.events import a_proxy_event
+from tests.events import a_load_balancer_event, a_proxy_event
 from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
 from worker_manager.store.queue_table import QueueItem
 from worker_manager.store.tables import TABLES, bind
 from worker_manager.wiring import api, queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from worker_manager.store.tables import Tables
+
+    Door = Callable[..., dict[str, Any]]
 
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"
 ROOT_URL = "https://tc.example.com"
@@ -50,7 +52,14 @@ def handle(function: str, event: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def signed(method: str, path: str, body: Any = None) -> dict[str, Any]:
+@pytest.fixture(params=[a_proxy_event, a_load_balancer_event], ids=["gateway", "load balancer"])
+def door(request: pytest.FixtureRequest) -> Door:
+    """What makes the events of each front door."""
+    found: Door = request.param
+    return found
+
+
+def signed(door: Door, method: str, path: str, body: Any = None) -> dict[str, Any]:
     content = b"" if body is None else json.dumps(body).encode()
     content_type = "application/json" if content else ""
     credentials = {"id": "test/root", "key": TOKEN, "algorithm": "sha256"}
@@ -58,7 +67,7 @@ def signed(method: str, path: str, body: Any = None) -> dict[str, Any]:
         credentials, ROOT_URL + path, method, content=content, content_type=content_type
     )
     headers = {"Authorization": str(sender.request_header), "Content-Type": content_type}
-    return a_proxy_event(method, path, headers=headers, body=content or None)
+    return door(method, path, headers=headers, body=content or None)
 
 
 @pytest.fixture
@@ -99,25 +108,27 @@ def stage(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         build.cache_clear()
 
 
-def test_the_function_for_operators_defines_a_pool_and_has_it_planned(stage: Any) -> None:
+def test_the_function_for_operators_defines_a_pool_and_has_it_planned(
+    stage: Any, door: Door
+) -> None:
     path = "/api/worker-manager/v1/worker-pool/proj-x%2Fpool-1"
-    answer = handle("pools_api", signed("PUT", path, DEFINITION))
+    answer = handle("pools_api", signed(door, "PUT", path, DEFINITION))
     assert answer["statusCode"] == 200, answer["body"]
     (message,) = stage()
     assert message["tick"].startswith("change#")
 
 
 @pytest.mark.usefixtures("stage")
-def test_the_function_for_machines_lists_workers() -> None:
+def test_the_function_for_machines_lists_workers(door: Door) -> None:
     path = "/api/worker-manager/v1/workers/proj-x%2Fpool-1/us-east-1"
-    answer = handle("workers_api", signed("GET", path))
+    answer = handle("workers_api", signed(door, "GET", path))
     assert (answer["statusCode"], answer["body"]) == (200, '{"workers":[]}')
 
 
 @pytest.mark.usefixtures("stage")
-def test_the_function_of_the_queue_counts_tasks() -> None:
+def test_the_function_of_the_queue_counts_tasks(door: Door) -> None:
     path = "/api/queue/v1/task-queues/proj-x%2Fpool-1/counts"
-    answer = handle("queue_api", signed("GET", path))
+    answer = handle("queue_api", signed(door, "GET", path))
     assert answer["statusCode"] == 200
     assert json.loads(answer["body"])["pendingTasks"] == 0
 
