@@ -119,13 +119,10 @@ def a_breaker(draw: st.DrawFn) -> Breaker:
     """Open, half-open or closed, due or not."""
     kind = draw(st.sampled_from(FAILURE_KINDS))
     tripped = trip(None, kind, "why", NOW - draw(ages))
-    match draw(st.sampled_from(BreakerState)):
-        case BreakerState.OPEN:
-            return tripped
-        case BreakerState.HALF_OPEN:
-            return probe(tripped, NOW - draw(ages))
-        case BreakerState.CLOSED:
-            return recover(tripped, NOW - draw(ages))
+    state = draw(st.sampled_from(BreakerState))
+    if state is BreakerState.HALF_OPEN:
+        return probe(tripped, NOW - draw(ages))
+    return tripped if state is BreakerState.OPEN else recover(tripped, NOW - draw(ages))
 
 
 pauses = st.dictionaries(

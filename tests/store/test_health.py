@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.factories import NOW, POOL_ID
+from worker_manager.core.breaker import LONGEST_REASON
 from worker_manager.core.health import BUCKET, FAILURE_KINDS, WINDOW, Health, bucket_of
 from worker_manager.store.health import HealthStore, counter
 
@@ -30,12 +31,25 @@ def test_counts_of_the_window_add_up_by_launch_config(store: HealthStore) -> Non
     store.add(POOL_ID, "lc-a", NOW, registered=1)
     store.add(POOL_ID, "lc-a", NOW, claimed=1)
     store.add(POOL_ID, "lc-a", NOW, failed="no-capacity")
-    store.add(POOL_ID, "lc-b", NOW, failed="never-claimed")
+    store.add(POOL_ID, "lc-b", NOW, failed="never-claimed", reason="the agent died")
     store.add("other/pool", "lc-a", NOW, failed="lost")
 
     assert store.window(POOL_ID, NOW) == {
-        "lc-a": Health(6, 4, 1, 1, {"no-capacity": 3}),
-        "lc-b": Health(failed={"never-claimed": 1}),
+        "lc-a": Health(
+            *(6, 4, 1, 1, {"no-capacity": 3}),
+            launched_at=NOW,
+            registered_at=NOW,
+            claimed_at=NOW,
+            failed_at=NOW,
+            failed_kind="no-capacity",
+            failed_reason="no-capacity",
+        ),
+        "lc-b": Health(
+            failed={"never-claimed": 1},
+            failed_at=NOW,
+            failed_kind="never-claimed",
+            failed_reason="the agent died",
+        ),
     }
 
 
@@ -74,6 +88,38 @@ def test_what_happened_just_now_is_in_the_window_at_any_time_of_a_bucket(
     for minutes in range(55):
         assert store.window(POOL_ID, NOW + timedelta(minutes=minutes))["lc-a"].launched == 1
     assert store.window(POOL_ID, NOW + WINDOW + BUCKET) == {}
+
+
+def test_each_outcome_is_known_by_when_it_came_last(store: HealthStore) -> None:
+    first, last = NOW - timedelta(minutes=20), NOW - timedelta(minutes=1)
+    for moment in (last, first):
+        store.add(POOL_ID, "lc-a", moment, requested=2, launched=1)
+        store.add(POOL_ID, "lc-a", moment, failed="lost", reason=f"at {moment:%H:%M}")
+    store.add(POOL_ID, "lc-a", first, claimed=1)
+
+    found = store.window(POOL_ID, NOW)["lc-a"]
+
+    assert (found.launched_at, found.failed_at, found.claimed_at) == (last, last, first)
+    assert (found.registered_at, found.failed_reason) == (None, f"at {last:%H:%M}")
+
+
+def test_what_was_forgiven_does_not_count(store: HealthStore) -> None:
+    closed = NOW - timedelta(minutes=20)
+    store.add(POOL_ID, "lc-a", NOW - timedelta(minutes=30), failed="lost", failures=9)
+    store.add(POOL_ID, "lc-a", NOW, registered=1)
+    store.add(POOL_ID, "lc-b", NOW - timedelta(minutes=30), failed="lost", failures=9)
+
+    found = store.window(POOL_ID, NOW, since={"lc-a": closed})
+
+    assert (found["lc-a"].failures, found["lc-a"].registered) == (0, 1)
+    assert found["lc-a"].failed_at == NOW - timedelta(minutes=30)
+    assert found["lc-b"].failures == 9
+
+
+def test_a_reason_is_cut(store: HealthStore) -> None:
+    store.add(POOL_ID, "lc-a", NOW, failed="other", reason="x" * 5000)
+
+    assert len(store.window(POOL_ID, NOW)["lc-a"].failed_reason) == LONGEST_REASON
 
 
 def test_nothing_to_add_writes_nothing(store: HealthStore, wire: Wire) -> None:

@@ -5,11 +5,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pynamodb.exceptions import TransactWriteError, UpdateError
+from pynamodb.exceptions import PutError, TransactWriteError, UpdateError
 
 from tests.factories import NOW, POOL_ID, REGION, a_plan, an_order
 from tests.store.sizes import LARGEST, item_size
 from tests.store.wire import cancelled, half_processed, lost, refused
+from worker_manager.core.breaker import probe, recover, trip
 from worker_manager.core.model import Control, Location, OrderState
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pools import PoolStore
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 
 MINUTE = timedelta(minutes=1)
 KEPT = timedelta(days=14)
+A_MEMORY: dict[str, Any] = {
+    "reasons_hash": "new",
+    "breakers": {
+        "lc-a": probe(trip(None, "lost", "é", NOW), NOW + MINUTE),
+        "lc-b": recover(trip(None, "other", "x", NOW), NOW),
+    },
+    "probed": NOW,
+    "probe_wait": 2 * MINUTE,
+}
 
 
 @pytest.fixture
@@ -247,29 +257,69 @@ def test_a_decision_is_stored_as_a_closed_plan_without_moving_the_fence(
     store: PlanStore, pools: PoolStore
 ) -> None:
     decision = a_plan(orders=(), reasons=("no room",))
-    store.record_decision(decision, Control(POOL_ID), reasons_hash="new")
+    store.record_decision(decision)
 
     assert store.get(POOL_ID, "t-1") == replace(decision, closed=True)
-    assert pools.control(POOL_ID) == Control(POOL_ID, reasons_hash="new")
+    assert pools.control(POOL_ID) == Control(POOL_ID)
     note(store, a_plan("t-2"), pools.control(POOL_ID))
 
 
-def test_a_decision_of_who_saw_an_older_fence_changes_no_control(
+def test_what_a_tick_learned_is_remembered_without_moving_the_fence(
     store: PlanStore, pools: PoolStore
 ) -> None:
+    store.remember(Control(POOL_ID), **A_MEMORY)
+
+    assert pools.control(POOL_ID) == Control(POOL_ID, **A_MEMORY)
+    note(store, a_plan("t-2"), pools.control(POOL_ID))
+
+
+def test_a_noted_plan_brings_along_what_is_to_be_remembered(
+    store: PlanStore, pools: PoolStore
+) -> None:
+    after = store.note(a_plan(), Control(POOL_ID), **A_MEMORY)
+
+    assert after is not None
+    assert after == Control(POOL_ID, 1, {"t-1": "aws"}, **A_MEMORY)
+    assert pools.control(POOL_ID) == after
+    closed = store.close(a_plan(), after)
+    assert closed == replace(after, version=2, open_plans={})
+    assert pools.control(POOL_ID) == closed
+
+
+def test_what_is_forgotten_is_gone(store: PlanStore, pools: PoolStore) -> None:
+    store.remember(Control(POOL_ID), **A_MEMORY)
+
+    store.remember(
+        pools.control(POOL_ID), reasons_hash="", breakers={}, probed=None, probe_wait=0 * MINUTE
+    )
+
+    assert pools.control(POOL_ID) == Control(POOL_ID)
+
+
+def test_who_saw_an_older_fence_has_nothing_remembered(store: PlanStore, pools: PoolStore) -> None:
     seen = Control(POOL_ID)
     after = note(store, a_plan("t-1"), seen)
 
-    store.record_decision(a_plan("t-2", orders=()), seen, reasons_hash="stale")
+    store.remember(seen, reasons_hash="stale")
 
     assert pools.control(POOL_ID) == after
 
 
+def test_the_breakers_of_as_many_launch_configs_as_a_pool_may_have_fit_into_its_control_item(
+    store: PlanStore, pools: PoolStore, tables: Tables
+) -> None:
+    long = trip(None, "no-capacity", "é" * 5000, NOW)
+    breakers = {f"{number:038d}": replace(long, machines=10**6) for number in range(300)}
+
+    store.remember(Control(POOL_ID), breakers=breakers)
+
+    assert pools.control(POOL_ID).breakers == breakers
+    assert item_size(tables.pools.get(POOL_ID, "ctl").serialize()) < LARGEST
+
+
 def test_a_decision_told_twice_is_stored_once(store: PlanStore) -> None:
     for reasons in (("first",), ("second",)):
-        store.record_decision(
-            a_plan(orders=(), reasons=reasons), Control(POOL_ID), reasons_hash="x"
-        )
+        store.record_decision(a_plan(orders=(), reasons=reasons))
 
     stored = store.get(POOL_ID, "t-1")
     assert stored is not None
@@ -277,18 +327,19 @@ def test_a_decision_told_twice_is_stored_once(store: PlanStore) -> None:
 
 
 def test_other_failures_to_store_a_decision_are_told(store: PlanStore, wire: Wire) -> None:
+    wire.inject("PutItem", refused("InternalServerError"))
     wire.inject("UpdateItem", refused("InternalServerError"))
 
+    with pytest.raises(PutError):
+        store.record_decision(a_plan(orders=()))
     with pytest.raises(UpdateError):
-        store.record_decision(a_plan(orders=()), Control(POOL_ID), reasons_hash="x")
+        store.remember(Control(POOL_ID), reasons_hash="x")
 
 
 def test_recent_plans_and_decisions_come_oldest_first(store: PlanStore) -> None:
     control = note(store, a_plan("z", now=NOW))
     note(store, a_plan("a", now=NOW + 2 * MINUTE), control)
-    store.record_decision(
-        a_plan("m", now=NOW + MINUTE, orders=()), Control(POOL_ID), reasons_hash=""
-    )
+    store.record_decision(a_plan("m", now=NOW + MINUTE, orders=()))
 
     assert [plan.tick for plan in store.recent(POOL_ID, after=NOW - MINUTE)] == ["z", "m", "a"]
     assert [plan.tick for plan in store.recent(POOL_ID, after=NOW)] == ["m", "a"]
