@@ -68,7 +68,7 @@ def _needed(
             for item in params["TransactItems"]:
                 for kind, given in item.items():
                     yield f"dynamodb:{TRANSACTED[kind]}", given["TableName"]
-        case "BatchGetItem":
+        case "BatchGetItem" | "BatchWriteItem":
             for table in params["RequestItems"]:
                 yield f"dynamodb:{operation}", table
         case "PutEvents":
