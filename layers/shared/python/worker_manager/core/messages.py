@@ -43,7 +43,7 @@ class ProvisionPool:
     """Plan one pool.
 
     ``not_before`` and ``stale`` (since when) are by location, ``offerings`` the shared breakers
-    that may concern it.
+    that may concern it; ``None`` where they are too many for a message, and it has to ask.
     """
 
     pool_id: str
@@ -51,7 +51,7 @@ class ProvisionPool:
     at: datetime | None = None
     not_before: Mapping[Location, datetime] = field(default_factory=dict)
     stale: Mapping[Location, datetime] = field(default_factory=dict)
-    offerings: Mapping[str, Breaker] = field(default_factory=dict)
+    offerings: Mapping[str, Breaker] | None = field(default_factory=dict)
 
     @property
     def dedup(self) -> str:
@@ -66,21 +66,24 @@ class ProvisionPool:
             "at": to_wire(self.at) if self.at else None,
             "notBefore": _texts(self.not_before),
             "stale": _texts(self.stale),
-            "offerings": {key: breaker.to_json() for key, breaker in self.offerings.items()},
+            "offerings": None
+            if self.offerings is None
+            else {key: breaker.to_json() for key, breaker in self.offerings.items()},
         }
 
     @classmethod
     def from_json(cls, body: Json) -> ProvisionPool:
         """From a message body."""
+        offerings = body.get("offerings", {})
         return cls(
             pool_id=body["pool"],
             tick=body["tick"],
             at=from_wire(body["at"]) if body.get("at") else None,
             not_before=_moments(body.get("notBefore", {})),
             stale=_moments(body.get("stale", {})),
-            offerings={
-                key: Breaker.from_json(stored) for key, stored in body.get("offerings", {}).items()
-            },
+            offerings=None
+            if offerings is None
+            else {key: Breaker.from_json(stored) for key, stored in offerings.items()},
         )
 
 

@@ -85,9 +85,10 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
 
 def observe_for(message: ProvisionPool, pool: Pool, control: Control, deps: Deps) -> Facts:
     """What is to be known of a pool; only ticks bring along what is known around it."""
-    around = Around(message.not_before, message.stale, message.offerings)
-    if message.at is None:
+    if message.at is None or message.offerings is None:
         around = look_around(pool, deps.stores, timing=deps.timing, now=deps.clock())
+    else:
+        around = Around(message.not_before, message.stale, message.offerings)
     return observe(
         pool,
         control,

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from worker_manager.store.places import Membership, Place
 
 MINUTE = timedelta(minutes=1)
+MOST_OFFERINGS = 150
+"""Shared breakers that a message takes along: 1,500 bytes each at most, and SQS takes 256 KB."""
 
 _Item = TypeVar("_Item")
 
@@ -137,17 +139,18 @@ def _for_pool(
     offerings: Mapping[str, Breaker],
     tick: Tick,
 ) -> ProvisionPool:
+    concern_it = {
+        key: breaker
+        for key, breaker in offerings.items()
+        if key == WHOLE_PROVIDER or location_of_offering(key) in member.places
+    }
     return ProvisionPool(
         pool_id=member.pool_id,
         tick=tick.name,
         at=tick.due,
         not_before=pauses(places[name] for name in member.places if name in places),
         stale={name: stale[name] for name in member.places if name in stale},
-        offerings={
-            key: breaker
-            for key, breaker in offerings.items()
-            if key == WHOLE_PROVIDER or location_of_offering(key) in member.places
-        },
+        offerings=concern_it if len(concern_it) <= MOST_OFFERINGS else None,
     )
 
 
