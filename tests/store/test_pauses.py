@@ -33,7 +33,7 @@ def pools(tables: Tables) -> PoolStore:
 
 
 def a_pause(**overrides: Any) -> Pause:
-    values = {"until": NOW + HOUR, "reason": "é", "by": "me", "since": NOW}
+    values: dict[str, Any] = {"until": NOW + HOUR, "reason": "é", "by": "me", "since": NOW}
     return Pause(**(values | overrides))
 
 
