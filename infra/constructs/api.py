@@ -121,9 +121,7 @@ class Api(Construct):
             ),
         )
         integrations = {
-            name: apigateway.LambdaIntegration(
-                function.function, allow_test_invoke=False, scope_permission_to_method=False
-            )
+            name: apigateway.LambdaIntegration(function.function, scope_permission_to_method=False)
             for name, function in functions.items()
         }
         for path, name in ROUTES.items():
