@@ -1,0 +1,88 @@
+"""How providers fare, and that one which fails keeps nobody from the API."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.api.world import a_definition
+from worker_manager.core.moments import to_wire
+from worker_manager.store.mail import MailStore
+from worker_manager.store.pool_errors import PoolErrorStore
+from worker_manager.store.provider_status import Activity
+
+if TYPE_CHECKING:
+    from tests.api.world import Api, Clock
+
+POOL = "worker-pool/proj-x%2Fpool-1"
+
+
+def fails(api: Api, activity: Activity, reason: str, provider_id: str = "aws") -> None:
+    api.deps.statuses.failed(
+        provider_id, activity, kind="not-authorized", reason=reason, now=api.deps.clock()
+    )
+
+
+def statuses(api: Api) -> dict[str, Any]:
+    listed = api.ok("GET", "providers")["providers"]
+    return {found["providerId"]: found.get("status") for found in listed}
+
+
+def test_a_provider_that_fails_says_since_when_and_why(api: Api, clock: Clock) -> None:
+    began = clock()
+    fails(api, Activity.LAUNCH, "no key")
+    clock.advance(seconds=60)
+    fails(api, Activity.LIST, "no key either")
+
+    assert statuses(api) == {
+        "aws": {
+            "state": "failing",
+            "since": to_wire(began),
+            "reason": "launch: no key; list: no key either",
+        },
+        "aws-2": {"state": "ok"},
+        "static": None,
+    }
+
+    api.deps.statuses.recovered("aws", Activity.LAUNCH, now=clock())
+    clock.advance(seconds=timedelta(minutes=11).total_seconds())
+    assert statuses(api)["aws"] == {"state": "ok"}
+
+
+@pytest.mark.parametrize("provider_id", ["aws", "aws-2"])
+def test_pools_of_a_provider_that_fails_are_defined_changed_and_deleted(
+    api: Api, provider_id: str
+) -> None:
+    """The reference answers 503: its API needs what its providers set up, and ours does not."""
+    fails(api, Activity.SETUP, "no key", provider_id)
+
+    created = api.ok("PUT", POOL, a_definition(providerId=provider_id))
+    assert api.ok("GET", POOL) == created
+    api.ok("POST", POOL, a_definition(providerId=provider_id, description="changed"))
+    api.ok("DELETE", POOL)
+
+
+@pytest.mark.parametrize("wants_mail", [False, True])
+def test_what_a_worker_reports_is_noted_for_mail_whoever_wants_it(
+    api: Api, wants_mail: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who wants mail is asked when it is sent, so that recording never waits."""
+    mails = PoolErrorStore(api.tables, kept=timedelta(days=7), mails=True)
+    monkeypatch.setattr(api.deps.outbox, "_errors", mails)
+    api.ok("PUT", POOL, a_definition(emailOnError=wants_mail))
+    body = {
+        "workerGroup": "us-east-1",
+        "workerId": "i-1",
+        "kind": "worker-error",
+        "title": "Disk full",
+        "description": "no space left",
+        "extra": {},
+    }
+
+    reported = api.ok("POST", "worker-pool-errors/proj-x%2Fpool-1", body)
+    api.ok("POST", "worker-pool-errors/proj-x%2Fpool-1", body)
+
+    (due,) = MailStore(api.tables).due(limit=10)
+    assert due.error.error_id == reported["errorId"]
