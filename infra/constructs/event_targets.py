@@ -11,6 +11,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.constructs.queues import dead_letters
+from worker_manager.api.event_schemas import EVENTS
 from worker_manager.bus import SOURCE
 
 if TYPE_CHECKING:
@@ -51,7 +52,10 @@ class EventCopies(Construct):
 
 
 class HttpsDestination(Construct):
-    """Bus → rule → endpoint; what it does not take within a day goes to the dead letters."""
+    """Bus → rule → endpoint; what it does not take within a day goes to the dead letters.
+
+    Raises ``ValueError`` for events that do not exist: nobody would miss them.
+    """
 
     def __init__(
         self,
@@ -63,6 +67,8 @@ class HttpsDestination(Construct):
         bus: events.IEventBus,
     ) -> None:
         super().__init__(scope, construct_id)
+        if unknown := set(destination.event_names) - EVENTS.keys():
+            raise ValueError(f"{destination.name}: there are no events {sorted(unknown)}")
         name = settings.resource_name(f"events-{destination.name}")
         connection = events.Connection(
             self,

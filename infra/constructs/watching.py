@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
@@ -50,6 +51,15 @@ class Watching(Construct):
         self._numbers = Numbers(settings)
         self.topic = sns.Topic(
             self, "Topic", topic_name=settings.resource_name("alarms"), enforce_ssl=True
+        )
+        # Demanding TLS gives the topic a policy, which then must allow what is usual without one.
+        self.topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=["sns:Publish"],
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                resources=[self.topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+            )
         )
         if settings.alarm_email:
             self.topic.add_subscription(subscriptions.EmailSubscription(settings.alarm_email))

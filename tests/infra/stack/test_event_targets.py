@@ -63,3 +63,12 @@ def test_its_secret_is_read_at_deployment_and_not_in_the_template(sending: Templ
         "{{resolve:secretsmanager:audit-token:SecretString:::}}",
         "{{resolve:secretsmanager:chat-token:SecretString:::}}",
     ]
+
+
+def test_events_that_do_not_exist_are_refused(
+    template_of: Callable[[StageSettings], Template],
+) -> None:
+    mistaken = replace(CHAT, event_names=("worker-pool-errors",))
+
+    with pytest.raises(ValueError, match="worker-pool-errors"):
+        template_of(replace(STAGES["dev"], event_destinations=(mistaken,)))

@@ -91,6 +91,17 @@ def test_alarms_go_to_whoever_the_stage_names(watched: Template) -> None:
     assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms(watched).values())
 
 
+def test_cloudwatch_may_tell_the_topic(watched: Template) -> None:
+    [policy] = of_type(watched, "AWS::SNS::TopicPolicy").values()
+    allowed = [
+        statement["Principal"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow" and statement["Action"] == "sns:Publish"
+    ]
+
+    assert allowed == [{"Service": "cloudwatch.amazonaws.com"}]
+
+
 def test_alarms_ask_for_metrics_that_functions_write(watched: Template) -> None:
     ours = STAGES["dev"].deployment
     asked = {
