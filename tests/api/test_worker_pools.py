@@ -86,7 +86,7 @@ class TestCreating:
         api.ok("PUT", POOL_PATH, a_definition())
         [message] = api.provision.messages
         assert message.body["pool"] == message.group == "proj-x/pool-1"
-        assert message.body["tick"].startswith("change#")
+        assert "#change-" in message.body["tick"]
         assert message.body["tick"].endswith("#1")
         assert message.dedup
 

@@ -121,7 +121,6 @@ class Settling:
         error = self._error(worker, failure, title, changes["stop_reason"])
         written = self._record(worker, error, changes)
         if written is not None:
-            meter.failed(worker.provider_id, failure)
             self.deps.stores.health.add(
                 worker.key.pool_id,
                 launch_config_id,
@@ -137,6 +136,7 @@ class Settling:
         )
         if written is not None:
             self.errors.append(error)
+            meter.failed(worker.provider_id, error.kind)
         return written
 
     def _note(self, worker: Worker, verdict: Note) -> None:
