@@ -29,8 +29,7 @@ def _service(name: str) -> Any:
 
 def manifest(_call: Call, deps: ApiDeps) -> Any:
     """Where the references of the services under this root URL are."""
-    services = ["worker-manager", "queue"] if deps.has_embedded_queue else ["worker-manager"]
-    return _documents("references").manifest(deps.root_url, services)
+    return _documents("references").manifest(deps.root_url, has_queue=deps.has_embedded_queue)
 
 
 def exchanges(_call: Call, _deps: AnyDeps) -> Any:

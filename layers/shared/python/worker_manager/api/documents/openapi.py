@@ -137,8 +137,9 @@ def _refusals(route: Route[Any]) -> Iterator[HTTPStatus]:
         yield HTTPStatus.FORBIDDEN
     if route.url_parameters or route.body is not None or "workerPoolId" in route.query:
         yield HTTPStatus.NOT_FOUND
-    if route.body is not None:
+    if route.method != "GET":
         yield HTTPStatus.CONFLICT
+    if route.body is not None:
         yield HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     yield HTTPStatus.INTERNAL_SERVER_ERROR
     yield HTTPStatus.SERVICE_UNAVAILABLE

@@ -24,8 +24,6 @@ from worker_manager.api.documents.words import camel, heading, spoken
 from worker_manager.core.scopes import AllOf, AnyOf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pydantic import BaseModel
 
     from worker_manager.api.documents.service import Service
@@ -75,10 +73,11 @@ def exchanges_reference(service: Service) -> Json:
     )
 
 
-def manifest(root_url: str, services: Iterable[str]) -> Json:
-    """Where the references of these services are."""
-    documents = [f"{name}/{VERSION}/api.json" for name in services]
-    documents.insert(1, f"worker-manager/{VERSION}/exchanges.json")
+def manifest(root_url: str, *, has_queue: bool) -> Json:
+    """Where the references of the services under a root URL are."""
+    documents = [f"worker-manager/{VERSION}/api.json", f"worker-manager/{VERSION}/exchanges.json"]
+    if has_queue:
+        documents.append(f"queue/{VERSION}/api.json")
     return _plain(Manifest(references=[f"{root_url}/references/{name}" for name in documents]))
 
 
