@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.factories import POOL_ID
-from tests.reconcile.invariants import assert_sound
-from tests.reconcile.steps import CrashError
+from tests.reconcile.shaking import crash_at_every_step
 from tests.reconcile.world import World, heads
 from worker_manager.core.errors import CloudUnavailableError, OutOfCapacityError, ThrottledError
 from worker_manager.core.events import POOL_ERROR, WORKER_REQUESTED, WORKER_STOPPED
@@ -21,34 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     NewWorld = Callable[..., World]
-
-
-def crash_at_every_step(
-    prepare: Callable[[], World],
-    act: Callable[[World], None],
-    check: Callable[[World], None],
-) -> list[str]:
-    """Run ``act`` with a crash before its first step, its second, … until it survives.
-
-    Returns the steps there were.
-    """
-    number = 0
-    while True:
-        number += 1
-        world = prepare()
-        world.fuse.reset(crash_at=number)
-        try:
-            act(world)
-        except CrashError:
-            world.mail.clear()
-        survived, steps = not world.fuse.blown, list(world.fuse.steps)
-        world.fuse.reset()
-        assert_sound(world)
-        world.settle()
-        check(world)
-        assert_sound(world)
-        if survived:
-            return steps
 
 
 def test_a_provision_that_crashes_anywhere_ends_in_the_same_fleet(new_world: NewWorld) -> None:

@@ -4,51 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.factories import POOL_ID
-from tests.reconcile.deployment import PLENTY
-from tests.reconcile.invariants import assert_sound
+from tests.reconcile.shaking import interleave, plan_as
 from tests.reconcile.world import World, heads
 from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPED
-from worker_manager.core.messages import ProvisionPool
 from worker_manager.providers.fake import Method
-from worker_manager.reconcile.provision import provision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     NewWorld = Callable[..., World]
     Act = Callable[[World], None]
-
-
-def interleave(prepare: Callable[[], World], first: Act, second: Act, check: Act) -> int:
-    """Run ``second`` inside ``first``, before its first request, its second, …; how many."""
-    number = 0
-    while True:
-        number += 1
-        world = prepare()
-        left = number
-
-        def intrude(_: str, world: World = world) -> None:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                world.fuse.on_request = None
-                second(world)
-
-        world.fuse.on_request = intrude
-        first(world)
-        world.fuse.on_request = None
-        assert_sound(world)
-        check(world)
-        if left > 0:
-            return number - 1
-
-
-def plan_as(tick: str) -> Act:
-    def act(world: World) -> None:
-        world.reports.append(provision(ProvisionPool(POOL_ID, tick), world.deps, PLENTY))
-
-    return act
 
 
 def a_pool_with_demand(new_world: NewWorld) -> World:

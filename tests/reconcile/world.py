@@ -63,6 +63,12 @@ class World(Deployment):
 
     # Time
 
+    def tick_for(self, **amount: float) -> None:
+        """Let time pass with provision ticks alone: no lists, so nothing is ever unlisted."""
+        for _ in range(int(timedelta(**amount) / self.timing.tick)):
+            self.clock.advance(seconds=30)
+            self.tick()
+
     def run(self, **amount: float) -> None:
         """Let time pass: a provision tick each 30 seconds, a scan each minute."""
         ticks = int(timedelta(**amount) / self.timing.tick)
@@ -120,6 +126,10 @@ class World(Deployment):
             after = self.stores.workers.change(row, **changes)
             if after is None:
                 return False
+            if after.launch_config_id is not None:
+                self.stores.health.add(
+                    key.pool_id, after.launch_config_id, self.clock.now, registered=1
+                )
             self.outbox.send_workers([after])
             return True
 
