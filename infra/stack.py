@@ -226,7 +226,7 @@ class WorkerManagerStack(Stack):
         ]
 
     def _by_the_clock(self) -> None:
-        """Work that belongs to no provider: ends of life, late events, and mail."""
+        """Work that belongs to no provider: ends of life, late events, static workers, and mail."""
         tables = self.tables
         expire = (
             self._function("expire", timeout_seconds=300)
@@ -236,13 +236,16 @@ class WorkerManagerStack(Stack):
         )
         publish = (
             self._function("publish", timeout_seconds=60)
+            .reads(tables.pools)
             .writes(tables.providers, tables.workers)
+            .knows(WM_QUEUE_ROOT_URL=self.queue_root_url)
+            .opens("WM_AUTH_SECRET", self.auth_secret)
             .publishes_to(self.bus)
             .runs_every(Duration.minutes(1))
         )
         if self._settings.mail_from:
             # Refused mail is itself an error of its pool.
-            publish.reads(tables.pools).writes(tables.errors).mails_from(self._settings.mail_from)
+            publish.writes(tables.errors).mails_from(self._settings.mail_from)
         self._scheduled = {"expire": expire.function, "publish": publish.function}
 
     def _front_door(self) -> None:

@@ -143,11 +143,37 @@ class AwsConfig(Wire):
         return self
 
 
+class StaticLaunchConfigOptions(Wire):
+    """``workerManager`` of a static pool's launch config: there is nothing to weigh or to limit."""
+
+    launch_config_id: Identifier = ""
+
+
+class StaticLaunchConfig(Wire):
+    """What the machines of a static pool are to be, under an id that changes with it."""
+
+    worker_config: dict[str, Any] = Field(default_factory=dict)
+    worker_manager: StaticLaunchConfigOptions = StaticLaunchConfigOptions()
+
+
 class StaticConfig(Wire):
-    """Config of a pool of machines that nobody launches."""
+    """Config of a pool of machines that nobody launches.
+
+    The ``workerConfig`` stands at the top, as in the reference, or in the one launch config: then
+    workers of another one are told that theirs is archived.
+    """
 
     lifecycle: StaticLifecycle = StaticLifecycle()
     worker_config: dict[str, Any] = Field(default_factory=dict)
+    launch_configs: list[StaticLaunchConfig] = Field(
+        default_factory=list, min_length=1, max_length=1
+    )
+
+    @model_validator(mode="after")
+    def _says_it_once(self) -> StaticConfig:
+        if {"worker_config", "launch_configs"} <= self.model_fields_set:
+            raise ValueError("workerConfig must stand in launchConfigs[0] or beside, not both")
+        return self
 
 
 class NullLaunchConfig(Wire):

@@ -211,16 +211,15 @@ def _one(seen: _Seen, name: str, deps: ApiDeps) -> LaunchConfigDetail:
 
 
 def _detail(seen: _Seen, config: LaunchConfig, head: LaunchConfigHead | None) -> LaunchConfigDetail:
-    manager: dict[str, Any] = {}
-    if head is not None and head.manager:
-        manager["workerManager"] = dict(head.manager)
+    manager = config.manager if head is None else head.manager
+    modified = config.modified if head is None else head.modified
     return LaunchConfigDetail(
         launch_config_id=config.launch_config_id,
         worker_pool_id=seen.pool.pool_id,
         is_archived=head is None,
-        configuration={**config.body, **manager},
+        configuration={**config.body, **({"workerManager": dict(manager)} if manager else {})},
         created=config.created,
-        last_modified=head.modified if head is not None else config.created,
+        last_modified=modified or config.created,
         **(_how_it_fares(seen, head) if head is not None else {"status": "archived"}),
     )
 

@@ -16,6 +16,7 @@ from worker_manager.api.refusals import Refusal, input_error, not_found, unavail
 from worker_manager.api.renewal import credentials_for, lifetime
 from worker_manager.api.routing import Call, Route
 from worker_manager.api.schemas import RegisterWorkerRequest, RegisterWorkerResponse
+from worker_manager.api.static_workers import current_launch_config
 from worker_manager.api.worker_pools import existing_pool
 from worker_manager.api.workers import find_worker
 from worker_manager.core.events import WORKER_RUNNING, with_event
@@ -50,6 +51,8 @@ def register(call: Call, deps: ApiDeps) -> RegisterWorkerResponse:
         now = whole_milliseconds(deps.clock())
         _check(body, worker, deps, now)
         changes = _changes(body, worker, deps, now, is_static=is_static)
+        if is_static and body.provider_id == pool.provider_id:
+            changes |= _brought_up_to_date(pool)
         changes["secret_hash"] = hash_secret(secret, deps.new_slugid())
         registered = deps.workers.change(worker, previous_secret_hash=None, **changes)
         if registered is not None:
@@ -112,6 +115,11 @@ def _changes(
     return changes
 
 
+def _brought_up_to_date(pool: Pool) -> dict[str, Any]:
+    """A static worker gets what its pool says now (B28); nothing is held against it any more."""
+    return {"launch_config_id": current_launch_config(pool), "surplus": None}
+
+
 def _is_repeat(worker: Worker, boot: datetime | None, deps: ApiDeps, now: datetime) -> bool:
     """Whether this is the same boot of the same machine, whose answer may have been lost."""
     return (
@@ -140,7 +148,8 @@ def _answer(
 ) -> RegisterWorkerResponse:
     if worker.deadline is None:
         raise Refusal("InternalServerError", "A registration without an end")
-    config = pool.config if is_static else _body(worker, deps)
+    has_own = not is_static or worker.launch_config_id is not None
+    config = _body(worker, deps) if has_own else pool.config
     return RegisterWorkerResponse(
         expires=worker.deadline,
         credentials=credentials_for(worker, deps, now=now, expires=worker.deadline),
@@ -150,7 +159,7 @@ def _answer(
 
 
 def _body(worker: Worker, deps: ApiDeps) -> Json:
-    """The launch config that the worker was launched from, archived or not."""
+    """The launch config of the worker, archived or not."""
     if worker.launch_config_id is None:
         return {}
     return deps.pools.body(worker.key.pool_id, worker.launch_config_id, now=deps.clock()) or {}

@@ -59,6 +59,11 @@ def create(call: Call, deps: ApiDeps) -> WorkerFull:
     raise unavailable()
 
 
+def current_launch_config(pool: Pool) -> str | None:
+    """Id of the launch config that a static pool has, if its config has one."""
+    return pool.heads[0].launch_config_id if pool.heads else None
+
+
 def update(call: Call, deps: ApiDeps) -> WorkerFull:
     """Change a worker's end, capacity or secret, whichever is given; the past ends it now."""
     body: UpdateWorkerRequest = call.body
@@ -117,6 +122,7 @@ def _new(call: Call, deps: ApiDeps, pool: Pool, *, secret: str) -> Worker:
         created=now,
         modified=now,
         expires=whole_milliseconds(body.expires),
+        launch_config_id=current_launch_config(pool),
         identity={SECRET: hash_secret(secret, deps.new_slugid())},
     )
 
@@ -158,6 +164,7 @@ def _begin_anew(call: Call, deps: ApiDeps, stopped: Worker, worker: Worker) -> W
         created=worker.created,
         modified=worker.modified,
         expires=worker.expires,
+        launch_config_id=worker.launch_config_id,
         identity=worker.identity,
         surplus=None,
         **nothing,

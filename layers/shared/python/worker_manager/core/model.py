@@ -100,12 +100,18 @@ class LaunchConfigHead:
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
-    """A launch config with its body: the JSON the caller gave, without ``workerManager``."""
+    """A launch config with its body: the JSON the caller gave, without ``workerManager``.
+
+    ``manager`` and ``modified`` are what its head had when it was archived; an active one's head
+    has them.
+    """
 
     pool_id: str
     launch_config_id: str
     body: Json
     created: datetime
+    manager: Json = field(default_factory=dict)
+    modified: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,24 @@ def decide(
     return [(worker, surplus) for worker, surplus in changes if _differs(worker, surplus)]
 
 
+def decide_static(
+    workers: Iterable[Worker], active: Collection[str], *, now: datetime
+) -> list[tuple[Worker, Surplus]]:
+    """As ``decide`` for static workers, whom no demand lets go, only another launch config.
+
+    To them it means: restart, and register anew.  One that registered without any has an old one
+    too, once its pool has one (``active``).
+    """
+    expected: Collection[str | None] = active or {None}
+    changes = []
+    for worker in workers:
+        if worker.state is not State.RUNNING or worker.is_quarantined(now):
+            continue
+        goes = worker.launch_config_id not in expected
+        changes.append((worker, Surplus(goes, ARCHIVED if goes else NEEDED, now)))
+    return [(worker, surplus) for worker, surplus in changes if _differs(worker, surplus)]
+
+
 def _is_current(worker: Worker, active: Collection[str]) -> bool:
     return worker.launch_config_id is None or worker.launch_config_id in active
 

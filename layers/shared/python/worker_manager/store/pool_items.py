@@ -100,13 +100,14 @@ def new_locations(provider_id: str, after: Pool, before: Pool | None) -> set[Loc
     """Where a change of a definition may bring machines of one provider.
 
     The provider just left may have got some by the definition that is replaced; those left
-    earlier have no part in it.
+    earlier have no part in it.  What no cloud launches is nowhere.
     """
+    heads: Sequence[LaunchConfigHead] = ()
     if provider_id == after.provider_id:
-        return {head.location for head in after.heads}
-    if before is not None and provider_id == before.provider_id:
-        return {head.location for head in before.heads}
-    return set()
+        heads = after.heads
+    elif before is not None and provider_id == before.provider_id:
+        heads = before.heads
+    return {head.location for head in heads if head.location}
 
 
 def to_control(item: PoolItem) -> Control:
@@ -174,6 +175,8 @@ def to_launch_config(item: PoolItem) -> LaunchConfig:
         launch_config_id=item.sk.removeprefix(BODY),
         body=json.loads(item.body or "{}"),
         created=_required(item.created),
+        manager=item.manager or {},
+        modified=item.modified,
     )
 
 

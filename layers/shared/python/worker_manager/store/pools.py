@@ -38,7 +38,7 @@ from worker_manager.store.pool_items import (
 from worker_manager.store.transactions import commit, is_condition_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pynamodb.expressions.condition import Condition
@@ -126,7 +126,7 @@ class PoolStore:
         return found.body if found else None
 
     def save(self, change: PoolChange) -> None:
-        """Commit a change: all of it, or nothing but unreferenced bodies.
+        """Commit a change: all of it, or nothing but what without it means nothing.
 
         Raises ``DuplicateError`` if a launch config id stands for other content, archived or not,
         and ``ConflictError`` if somebody else changed the pool first.
@@ -140,6 +140,7 @@ class PoolStore:
             elif was != head.digest:
                 raise DuplicateError(_other_content(head.launch_config_id))
         self._put_bodies(change, new)
+        self._keep_managers(change)
         commit(self._tables.connection, lambda transaction: self._fill(transaction, change))
 
     def ids(self, *, after: str | None = None, limit: int | None = None) -> Iterator[str]:
@@ -159,7 +160,10 @@ class PoolStore:
     def keep_body(self, pool_id: str, launch_config_id: str) -> None:
         """Take a body's end away, if it is still there."""
         self._update_body(
-            pool_id, launch_config_id, self._model.ttl.remove(), self._model.body.exists()
+            pool_id,
+            launch_config_id,
+            self._model.ttl.remove(),
+            condition=self._model.body.exists(),
         )
 
     def expire_body(self, pool_id: str, launch_config_id: str, at: datetime) -> None:
@@ -168,16 +172,16 @@ class PoolStore:
             pool_id,
             launch_config_id,
             self._model.ttl.set(int(at.timestamp())),
-            self._model.ttl.does_not_exist() & self._model.body.exists(),
+            condition=self._model.ttl.does_not_exist() & self._model.body.exists(),
         )
 
     def _update_body(
-        self, pool_id: str, launch_config_id: str, action: Action, condition: Condition
+        self, pool_id: str, launch_config_id: str, *actions: Action, condition: Condition
     ) -> None:
         """Change one body's item where ``condition`` holds; elsewhere nothing is to be done."""
         try:
             self._model(pool_id, BODY + launch_config_id).update(
-                [action], condition=condition, add_version_condition=False
+                list(actions), condition=condition, add_version_condition=False
             )
         except UpdateError as error:
             if not is_condition_failure(error):
@@ -235,12 +239,29 @@ class PoolStore:
         def put(head: LaunchConfigHead) -> None:
             self._put_body(change.after, head, change.bodies[head.launch_config_id])
 
-        if len(heads) < PARALLEL:
-            for head in heads:
-                put(head)
-            return
-        with ThreadPoolExecutor(PARALLEL) as pool:
-            list(pool.map(put, heads))
+        _for_each(heads, put)
+
+    def _keep_managers(self, change: PoolChange) -> None:
+        """Write what the heads of launch configs that go say of them to their bodies.
+
+        Before the commit, as one transaction has no room for all.  Without it, it means nothing:
+        while there is a head, that counts.  Of two changes at once the later head stays.
+        """
+        stay = {head.launch_config_id for head in change.after.heads}
+        gone = change.before.heads if change.before else ()
+        modified = self._model.modified
+
+        def keep(head: LaunchConfigHead) -> None:
+            self._update_body(
+                change.after.pool_id,
+                head.launch_config_id,
+                self._model.manager.set(head.manager),
+                modified.set(head.modified),
+                condition=self._model.body.exists()
+                & (modified.does_not_exist() | (modified <= head.modified)),
+            )
+
+        _for_each([head for head in gone if head.launch_config_id not in stay], keep)
 
     def _put_body(self, pool: Pool, head: LaunchConfigHead, body: Json) -> None:
         item = self._model(
@@ -289,6 +310,16 @@ class PoolStore:
             transaction.save(outbox_item(providers, change.events, after.modified))
         if change.also is not None:
             change.also(transaction)
+
+
+def _for_each(heads: Sequence[LaunchConfigHead], write: Callable[[LaunchConfigHead], None]) -> None:
+    """Write something of each head, side by side if they are many."""
+    if len(heads) < PARALLEL:
+        for head in heads:
+            write(head)
+        return
+    with ThreadPoolExecutor(PARALLEL) as threads:
+        list(threads.map(write, heads))
 
 
 def _other_content(launch_config_id: str) -> str:

@@ -84,6 +84,7 @@ class PoolItem(Model):
     modified = MomentAttribute(null=True)
     # body#<launch config id>
     body = UnicodeAttribute(null=True)
+    manager = CompactJson(null=True)
     # ctl
     open_plans = CompactJson(null=True)
     reasons_hash = UnicodeAttribute(null=True)

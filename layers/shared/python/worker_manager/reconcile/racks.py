@@ -1,0 +1,105 @@
+"""Static workers, once a minute: their late events, and whether to register anew.
+
+No loop looks after them: nobody lists their machines, and no demand lets them go.  One whose
+launch config is not its pool's is told to terminate, which to a machine that stays where it is
+means: restart, and register again.  That gives it the launch config of now and takes the answer
+back (``api.registration``).  Where to read next: ``core.surplus``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from worker_manager.core.errors import QueueUnavailableError
+from worker_manager.core.surplus import decide_static
+from worker_manager.reconcile.side_by_side import side_by_side
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from worker_manager.core.model import Pool, Surplus, Worker
+    from worker_manager.reconcile.expire import Keeper
+
+PARALLEL = 8
+
+
+def look_after_racks(keeper: Keeper, *, old: datetime) -> None:
+    """Look after every pool that has static workers; one pool's trouble never stops the others.
+
+    Events written after ``old`` are left to their writer.
+    """
+    pools = {
+        member.pool_id
+        for provider_id in keeper.static
+        for member in keeper.stores.places.of_provider(provider_id)[0]
+    }
+    for pool_id in sorted(pools):
+        try:
+            _look_after(pool_id, old, keeper)
+        except Exception:
+            logger.exception("static workers could not be looked after", pool=pool_id)
+
+
+def _look_after(pool_id: str, old: datetime, keeper: Keeper) -> None:
+    live = keeper.stores.workers.live(pool_id)
+    workers = [worker for worker in live if worker.provider_id in keeper.static]
+    keeper.outbox.send_workers([w for w in workers if w.unsent and w.modified < old])
+    pool = keeper.stores.pools.get(pool_id) if workers else None
+    if pool is not None and not _is_planned(pool, keeper):
+        _tell(pool, workers, keeper)
+
+
+def _is_planned(pool: Pool, keeper: Keeper) -> bool:
+    """Whether the pool has moved to a cloud, whose provisioning decides about all its workers."""
+    return pool.provider_id in keeper.providers and pool.provider_id not in keeper.static
+
+
+def _tell(pool: Pool, workers: Sequence[Worker], keeper: Keeper) -> None:
+    """Write on each row whether the worker should terminate, where that changes."""
+    active = {head.launch_config_id for head in pool.heads}
+    changes = decide_static(workers, active, now=keeper.clock())
+    changes = _without_quarantined(pool.pool_id, changes, keeper)
+
+    def write(change: tuple[Worker, Surplus]) -> bool:
+        worker, answer = change
+        return keeper.stores.workers.change(worker, surplus=answer) is not None
+
+    written = side_by_side(write, changes, parallel=PARALLEL)
+    if changes:
+        logger.info(
+            "surplus changed",
+            pool=pool.pool_id,
+            told=sum(answer.terminate for _, answer in changes),
+            changed=sum(written),
+            left=len(changes) - sum(written),
+        )
+
+
+def _without_quarantined(
+    pool_id: str, changes: Sequence[tuple[Worker, Surplus]], keeper: Keeper
+) -> list[tuple[Worker, Surplus]]:
+    """Leave out those who would be told to go but are quarantined, for whoever looks into them.
+
+    Only the queue knows of a static worker's quarantine.  It is asked when there is somebody to
+    be told; while it does not answer, nobody is.
+    """
+    if not any(answer.terminate for _, answer in changes):
+        return list(changes)
+    try:
+        activity = keeper.queue.activity(pool_id)
+    except QueueUnavailableError as error:
+        logger.warning("the queue did not answer", pool=pool_id, error=str(error))
+        return [(worker, answer) for worker, answer in changes if not answer.terminate]
+    now = keeper.clock()
+    quarantined = {
+        name
+        for name, seen in activity.items()
+        if seen.quarantine_until is not None and seen.quarantine_until > now
+    }
+    return [
+        (worker, answer)
+        for worker, answer in changes
+        if not answer.terminate or (worker.key.group, worker.key.worker_id) not in quarantined
+    ]
