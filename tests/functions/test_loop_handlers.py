@@ -150,7 +150,7 @@ def test_a_later_tick_comes_from_the_queue(running: RunningStage, name: str) -> 
 
     running.deployed.call(name, an_sqs_event([body], queue="wm-local-ticks-aws"))
 
-    assert sent_for(running, name) == [f"{to_wire(at)}#01"]
+    assert sent_for(running, name) == [f"{to_wire(at + timedelta(seconds=30))}#01"]
 
 
 @pytest.mark.parametrize("name", TICKS)

@@ -8,7 +8,8 @@ CloudWatch bills every combination of name and dimensions, so pools are a dimens
 only, and only where a stage asks for it; each line of a pool names it as a field, by which Logs
 Insights can tell pools apart.  The numbers of one pool are one value a tick: their average, times
 ``Pools``, is the sum over all pools, however many ticks a minute has.
-See ``infra/decisions/0014`` for the reasons, ``infra.constructs.watching`` for alarms and dashboard.
+See ``infra/decisions/0014`` for the reasons, ``infra.constructs.watching`` for alarms and the
+dashboard.
 """
 
 from __future__ import annotations

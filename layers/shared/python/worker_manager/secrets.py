@@ -29,7 +29,8 @@ def access_key(text: str) -> AccessKey | None:
     """The AWS access key in a provider's secret.
 
     ``{"accessKeyId", "secretAccessKey"}`` as in the reference's provider configuration; ``None``
-    for anything else: then the function's own role is used.  ``MalformedSecretError`` for half a key.
+    for anything else: then the function's own role is used.  ``MalformedSecretError`` for half a
+    key.
     """
     try:
         given = json.loads(text)

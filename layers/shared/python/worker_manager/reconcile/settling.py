@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
-from worker_manager.core.errors import CloudError
+from worker_manager.core.errors import CloudError, NotAuthorizedError
 from worker_manager.core.events import (
     WORKER_REMOVED,
     WORKER_STOPPED,
@@ -19,6 +19,8 @@ from worker_manager.core.ids import derived_slugid
 from worker_manager.core.lifecycle import Gone, Keep, Launched, Note, Stop, StopAgain, Verdict
 from worker_manager.core.model import Json, Location, PoolError, State, Worker
 from worker_manager.metrics import meter
+from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
+from worker_manager.store.provider_status import Activity
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -188,10 +190,13 @@ def terminate(location: Location, workers: Sequence[Worker], deps: Deps) -> None
         result = deps.provider.terminate(workers)
     except CloudError as error:
         logger.warning("a delete failed", location=location, code=error.code, count=len(workers))
+        if isinstance(error, NotAuthorizedError):
+            provider_failed(deps, Activity.TERMINATE, error)
         return
     for key, failure in result.failed.items():
         logger.warning(
             "a delete failed", location=location, code=failure.code, worker=key.worker_id
         )
     if result.done:
+        provider_recovered(deps, Activity.TERMINATE)
         deps.stores.places.told_to_stop(deps.provider_id, location, len(result.done))
