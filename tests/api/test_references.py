@@ -66,6 +66,15 @@ def validator(path: str) -> Any:
     )
 
 
+def keys(node: Any) -> set[str]:
+    """Every key anywhere in a document."""
+    if isinstance(node, list):
+        return {key for item in node for key in keys(item)}
+    if not isinstance(node, dict):
+        return set()
+    return node.keys() | {key for item in node.values() for key in keys(item)}
+
+
 class TestAgainstTheStockReference:
     def test_every_published_method_is_there(self) -> None:
         assert len(stock.METHODS) == 27
@@ -125,6 +134,7 @@ class TestTheirForm:
     def test_a_schema_is_one_and_refers_to_nothing_that_is_missing(self, url: str) -> None:
         jsonschema_rs.meta.validate(KNOWN[url])
         validator(url.removeprefix(ROOT_URL)).is_valid({})
+        assert not {"ge", "le", "gt", "lt"} & keys(KNOWN[url])
 
     @SERVICES
     def test_methods_are_told_apart_and_described(self, service: Any) -> None:

@@ -63,9 +63,11 @@ def _no_disguise(value: Any) -> Any:
 Moment = Annotated[
     datetime, BeforeValidator(_to_moment), PlainSerializer(to_wire, when_used="json")
 ]
-WholeNumber = Annotated[int, BeforeValidator(_no_disguise), Field(ge=0, le=LARGEST_NUMBER)]
-PositiveNumber = Annotated[int, BeforeValidator(_no_disguise), Field(ge=1, le=LARGEST_NUMBER)]
-Ratio = Annotated[float, BeforeValidator(_no_disguise), Field(ge=0, le=1)]
+NO_DISGUISE = BeforeValidator(_no_disguise)
+"""After the limits of a number, which are in its JSON schema only if they come first."""
+WholeNumber = Annotated[int, Field(ge=0, le=LARGEST_NUMBER), NO_DISGUISE]
+PositiveNumber = Annotated[int, Field(ge=1, le=LARGEST_NUMBER), NO_DISGUISE]
+Ratio = Annotated[float, Field(ge=0, le=1), NO_DISGUISE]
 Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 PoolId = Annotated[str, StringConstraints(pattern=POOL_ID)]
 Secret = Annotated[str, StringConstraints(pattern=SECRET)]
