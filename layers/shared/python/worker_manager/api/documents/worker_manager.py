@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from worker_manager.api import routes
-from worker_manager.api.configs import AwsConfig, NullConfig, StaticConfig
+from worker_manager.api.config_schemas import AwsConfig, NullConfig, StaticConfig
 from worker_manager.api.documents.service import Service, published
 from worker_manager.api.event_schemas import EVENTS, MESSAGES
 from worker_manager.api.plan_schemas import LaunchConfigDetailList
