@@ -3,7 +3,7 @@
 Prints a table and writes it to ``build/bench.json``; ``--readme`` also puts it into the README,
 ``--only scan`` runs those whose name begins so.  Ends with 1 if a bound is not met.  Read next:
 ``world`` (what runs where), then ``scan``, ``provision`` and ``burst``; ``registrations`` needs the
-whole system.
+whole system, ``day`` nothing but the core, ``bill`` the functions as they are deployed.
 """
 
 from __future__ import annotations
@@ -13,19 +13,25 @@ import logging
 import os
 import platform
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from tests.benchmarks.bill_run import measure_bill
 from tests.benchmarks.burst import measure_burst, measure_throttled_burst
+from tests.benchmarks.cold import measure_cold
+from tests.benchmarks.day import measure_day
 from tests.benchmarks.provision import measure_provision
 from tests.benchmarks.registrations import measure_registrations
-from tests.benchmarks.results import combine, put_into, table, write_json
+from tests.benchmarks.results import combine, fill, put_into, table, write_json
 from tests.benchmarks.scan import measure_scan
 from tests.benchmarks.world import ROOT, a_world, now, point_sdks_at, processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.benchmarks.results import Measure
+    from tests.benchmarks.results import Detail, Measure
+
+
+_Found = TypeVar("_Found")
 
 
 def in_a_world(benchmark: Callable[..., list[Measure]]) -> Callable[..., list[Measure]]:
@@ -46,8 +52,15 @@ BENCHMARKS: dict[str, tuple[int, Callable[..., list[Measure]]]] = {
     "burst": (3, in_a_world(measure_burst)),
     "burst_throttled": (1, in_a_world(measure_throttled_burst)),
     "burst_registrations": (1, measure_registrations),
+    "cold": (1, measure_cold),
 }
 """By name: how often it is run, and how.  Those that are repeated measure what others disturb."""
+
+DETAILED: dict[str, Callable[..., tuple[list[Measure], Detail]]] = {
+    "day": measure_day,
+    "bill": measure_bill,
+}
+"""Those that have more to tell than figures; the README has a block of the same name for each."""
 
 
 def main(arguments: list[str]) -> int:
@@ -63,15 +76,24 @@ def main(arguments: list[str]) -> int:
         if name.startswith(given.only):
             runs = [_run(name, benchmark, given.scale) for _ in range(times)]
             measures += combine(runs)
-    print(table(measures))
-    write_json(measures, ROOT / "build" / "bench.json")
+    details: list[Detail] = []
+    for name, detailed in DETAILED.items():
+        if name.startswith(given.only):
+            found, detail = _run(name, detailed, given.scale)
+            measures += found
+            details.append(detail)
+    print(table(measures), *(detail.text for detail in details), sep="\n\n")
+    write_json(measures, ROOT / "build" / "bench.json", details)
     if given.readme:
         readme = ROOT / "README.md"
-        readme.write_text(put_into(readme.read_text(), measures, circumstances=circumstances()))
+        text = put_into(readme.read_text(), measures, circumstances=circumstances())
+        for detail in details:
+            text = fill(text, detail.name, detail.text)
+        readme.write_text(text)
     return 0 if all(measure.met for measure in measures) else 1
 
 
-def _run(name: str, benchmark: Callable[..., list[Measure]], scale: float) -> list[Measure]:
+def _run(name: str, benchmark: Callable[..., _Found], scale: float) -> _Found:
     print(f"{name} …", file=sys.stderr, flush=True)
     return benchmark(scale=scale)
 

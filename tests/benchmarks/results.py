@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
-"""What stands between these lines of the README is replaced."""
-
 SECONDS = "s"
 
 
@@ -40,6 +37,15 @@ class Measure:
             "bound": self.bound,
             "met": self.met,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """More than a figure: a text for the README's block of this name, and the same as JSON."""
+
+    name: str
+    text: str
+    data: Any
 
 
 def combine(runs: Sequence[Sequence[Measure]]) -> list[Measure]:
@@ -70,19 +76,29 @@ def table(measures: Sequence[Measure]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def write_json(measures: Sequence[Measure], path: Path) -> None:
-    """Write ``path``, making its folder."""
+def write_json(measures: Sequence[Measure], path: Path, details: Sequence[Detail] = ()) -> None:
+    """Write ``path``, making its folder: the figures, then the details under their names."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([m.to_json() for m in measures], indent=2) + "\n")
+    found = [m.to_json() for m in measures]
+    found += [{"name": one.name, "detail": one.data} for one in details]
+    path.write_text(json.dumps(found, indent=2) + "\n")
 
 
 def put_into(readme: str, measures: Sequence[Measure], *, circumstances: str) -> str:
-    """``readme`` with the last table between its markers.
+    """``readme`` with the last table in its block ``bench``.
+
+    Raises ``LookupError`` where that is missing.
+    """
+    return fill(readme, "bench", f"{table(measures)}\n\n{circumstances}")
+
+
+def fill(readme: str, name: str, text: str) -> str:
+    """``readme`` with ``text`` between its lines ``<!-- name -->`` and ``<!-- /name -->``.
 
     Raises ``LookupError`` where they are missing.
     """
-    block = f"{BEGIN}\n{table(measures)}\n\n{circumstances}\n{END}"
-    found = re.search(f"{re.escape(BEGIN)}.*?{re.escape(END)}", readme, re.DOTALL)
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    found = re.search(f"{re.escape(begin)}.*?{re.escape(end)}", readme, re.DOTALL)
     if found is None:
-        raise LookupError(f"README has no block {BEGIN} … {END}")
-    return readme[: found.start()] + block + readme[found.end() :]
+        raise LookupError(f"README has no block {begin} … {end}")
+    return f"{readme[: found.start()]}{begin}\n{text}\n{end}{readme[found.end() :]}"

@@ -1,0 +1,128 @@
+"""Cold starts of the API's functions: what a fresh process imports and builds before it answers.
+
+Times are of the processor; they say little of another machine, so each is held against the bare
+libraries that such a function cannot do without, loaded in the same way right before.  Nothing is
+asked of any network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from infra.build_layers import LAMBDA, RUNTIME
+from tests.benchmarks.results import Measure
+from tests.benchmarks.world import ROOT
+
+RUNS = 7
+
+LAYER_MB = 65
+"""Of the runtime layer with its compiled files: Powertools, pydantic, PynamoDB, a pruned botocore
+and mohawk (29 MB), cryptography (17), the stock Taskcluster client (19)."""
+
+_TIMED = """
+import json, os, re, time
+began = time.process_time()
+{what}
+seconds = time.process_time() - began
+kilobytes = re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1]
+print(json.dumps([seconds, int(kilobytes) / 1024]))
+"""
+
+BARE = """
+import mohawk, pydantic
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.event_handler import APIGatewayRestResolver
+from pynamodb.connection import Connection
+Logger(service="x"), Metrics(namespace="x"), APIGatewayRestResolver()
+Connection(region="us-east-1").client
+"""
+"""The libraries of an API in Lambda, and a client of its tables."""
+
+OURS = """
+import functions.{name}.handler
+from worker_manager.settings import Settings
+from worker_manager.wiring.api import Api
+api = Api(Settings.of(os.environ))
+api.stores.workers, api.tables.connection.client
+"""
+"""A function's handler, its wiring, and a client of its tables."""
+
+ENVIRONMENT = {
+    "WM_TABLE_POOLS": "pools",
+    "WM_TABLE_PROVIDERS": "providers",
+    "WM_TABLE_WORKERS": "workers",
+    "WM_TABLE_ERRORS": "errors",
+    "WM_TABLE_HEALTH": "health",
+    "WM_DEPLOYMENT": "cold",
+    "WM_ROOT_URL": "https://tc.example.com",
+    "WM_PROVIDERS": "{}",
+    "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "dead",
+    "AWS_SECRET_ACCESS_KEY": "dead",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+
+
+def measure_cold(*, scale: float = 1.0) -> list[Measure]:
+    """Both functions, with compiled files; ``scale`` is of the number of runs."""
+    what = {"bare": BARE} | {name: OURS.format(name=name) for name in ("pools_api", "workers_api")}
+    with TemporaryDirectory() as folder:
+        compiled = Path(folder)
+        rounds = [
+            {name: cold_start(code, compiled) for name, code in what.items()}
+            for _ in range(1 + max(1, round(RUNS * scale)))
+        ][1:]
+    found: list[Measure] = []
+    for name in what.keys() - {"bare"}:
+        seconds = median(one[name].seconds for one in rounds)
+        slower = median(one[name].seconds / one["bare"].seconds for one in rounds)
+        larger = median(one[name].megabytes / one["bare"].megabytes for one in rounds)
+        found += [
+            Measure(f"cold_{name}_ms", round(1_000 * seconds), "ms", 1_000),
+            Measure(f"cold_{name}_time", round(slower, 2), "of bare libraries", 1.75),
+            Measure(f"cold_{name}_memory", round(larger, 2), "of bare libraries", 1.5),
+        ]
+    layer = LAMBDA.folder(RUNTIME)
+    if layer.is_dir():
+        found.append(Measure("runtime_layer", round(megabytes(layer), 1), "MB", LAYER_MB))
+    return sorted(found, key=lambda measure: measure.name)
+
+
+class ColdStart(NamedTuple):
+    """What one fresh process took."""
+
+    seconds: float
+    megabytes: float
+
+
+def cold_start(what: str, compiled: Path) -> ColdStart:
+    """Run ``what`` in a fresh process, whose compiled files are in ``compiled``."""
+    environment = {
+        **ENVIRONMENT,
+        "PATH": os.defpath,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "layers/shared/python")]),
+        "PYTHONPYCACHEPREFIX": str(compiled),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _TIMED.format(what=what)],
+        env=environment,
+        cwd=compiled,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return ColdStart(*json.loads(done.stdout.splitlines()[-1]))
+
+
+def megabytes(folder: Path) -> float:
+    """All that lies in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
