@@ -73,6 +73,34 @@ def test_archived_ones_are_listed_on_request_only(api: Api) -> None:
     assert listed(api, "includeArchived=true") == [("lc-a", True), ("lc-b", False)]
 
 
+def test_an_archived_one_is_shown_whole(api: Api, clock: Clock) -> None:
+    define(api, "lc-a")
+    clock.advance(hours=1)
+    limited = a_launch_config(workerManager={"launchConfigId": "lc-a", "maxCapacity": 3})
+    api.ok("POST", POOL_PATH, a_definition(config={"launchConfigs": [limited]}))
+    [active] = api.ok("GET", PATH)["workerPoolLaunchConfigs"]
+    clock.advance(hours=1)
+    define(api, "lc-b", method="POST")
+    archived = api.ok("GET", PATH, query="includeArchived=true")["workerPoolLaunchConfigs"][0]
+    for name in ("configuration", "created", "lastModified"):
+        assert archived[name] == active[name]
+    assert archived["configuration"]["workerManager"] == {"maxCapacity": 3}
+    assert archived["status"] == "archived"
+    assert api.ok("GET", f"{PATH}/lc-a") == archived
+
+
+def test_one_that_comes_back_has_what_is_said_of_it_then(api: Api, clock: Clock) -> None:
+    limited = a_launch_config(workerManager={"launchConfigId": "lc-a", "maxCapacity": 3})
+    api.ok("PUT", POOL_PATH, a_definition(config={"launchConfigs": [limited]}))
+    define(api, method="POST")
+    clock.advance(hours=1)
+    define(api, "lc-a", method="POST")
+    told = api.ok("GET", f"{PATH}/lc-a")
+    assert "workerManager" not in told["configuration"]
+    assert (told["status"], told["isArchived"]) == ("active", False)
+    assert told["lastModified"] == "2026-01-02T04:04:05.000Z"
+
+
 def test_pages_follow_each_other(api: Api) -> None:
     define(api, "lc-a", "lc-b", "lc-c")
     page: dict[str, Any] = api.ok("GET", PATH, query="limit=2")

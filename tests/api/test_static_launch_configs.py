@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.world import BASE, POOL_PATH, a_definition, a_static_definition
 from tests.factories import NOW
-from worker_manager.core.model import Surplus, WorkerKey
+from worker_manager.core.model import Location, Surplus, WorkerKey
 from worker_manager.core.surplus import ARCHIVED
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class TestDefining:
         [racks] = api.deps.places.of_provider("static")[0]
         [cloud] = api.deps.places.of_provider("aws")[0]
         assert (racks.previous, racks.places) == (False, frozenset())
-        assert (cloud.previous, cloud.places) == (True, {"us-east-1"})
+        assert (cloud.previous, cloud.places) == (True, {Location("us-east-1")})
 
 
 class TestItsWorkers:

@@ -19,6 +19,7 @@ from worker_manager.core.surplus import (
     NEEDED,
     OVER_CAPACITY,
     SPOT_INTERRUPTION,
+    decide_static,
     weigh,
 )
 from worker_manager.core.tally import Counts, Tally
@@ -111,6 +112,64 @@ def test_workers_of_archived_launch_configs_go_first_and_count_for_nobody() -> N
 
     assert changes == [(archived, Surplus(True, ARCHIVED, NOW))]
     assert weigh([archived, current], ACTIVE, target=1, now=NOW).excess == 0
+
+
+def test_all_workers_of_an_archived_launch_config_are_told_at_once_however_much_waits() -> None:
+    """They ask between tasks: idle ones leave now, busy ones when they are done.
+
+    Report B44: none is killed, so none is spared either, as one that is would run on for ever
+    with what was replaced.
+    """
+    idle = [hours_old(f"idle-{n}", n, launch_config_id="lc-old") for n in range(50)]
+    busy = [hours_old(f"busy-{n}", n, launch_config_id="lc-old") for n in range(50)]
+
+    changes = decide(
+        [*idle, *busy],
+        ACTIVE,
+        target=target(pending=100, claimed=50, running=100),
+        busy={worker.key for worker in busy},
+    )
+
+    assert {worker.key for worker, _ in changes} == {worker.key for worker in (*idle, *busy)}
+    assert {answer for _, answer in changes} == {Surplus(True, ARCHIVED, NOW)}
+
+
+def static_answers(*given_workers: Worker, active: set[str] | None = None) -> dict[str, bool]:
+    changes = decide_static(given_workers, ACTIVE if active is None else active, now=NOW)
+    assert all(answer.reason == (ARCHIVED if answer.terminate else NEEDED) for _, answer in changes)
+    return {worker.key.worker_id: answer.terminate for worker, answer in changes}
+
+
+def test_static_workers_of_another_launch_config_are_told_and_no_others() -> None:
+    current, old = a_worker("current"), a_worker("old", launch_config_id="lc-old")
+    none = a_worker("none", launch_config_id=None)
+
+    assert static_answers(current, old, none) == {"old": True, "none": True}
+    assert static_answers(current, old, none, active=set()) == {"current": True, "old": True}
+
+
+def test_a_static_worker_is_told_once_and_no_more_when_its_launch_config_comes_back() -> None:
+    told = a_worker(surplus=Surplus(True, ARCHIVED, NOW - HOUR))
+    needed = a_worker(surplus=Surplus(False, NEEDED, NOW - HOUR))
+
+    assert static_answers(told, active={"lc-new"}) == {}
+    assert static_answers(told) == {"i-1": False}
+    assert static_answers(needed) == {}
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"state": State.REQUESTED},
+        {"state": State.STOPPING},
+        {"state": State.STOPPED},
+        {"quarantine_until": NOW + HOUR},
+    ],
+)
+def test_static_workers_that_do_not_run_or_are_quarantined_are_told_nothing(
+    overrides: dict[str, Any],
+) -> None:
+    assert static_answers(a_worker(launch_config_id="lc-old", **overrides)) == {}
 
 
 def test_a_worker_without_launch_config_is_not_archived() -> None:

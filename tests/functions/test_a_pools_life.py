@@ -170,6 +170,44 @@ def test_a_worker_in_a_rack_is_entered_changed_and_ended_by_the_clock(
     assert running.ask("workers-api", "GET", path)["state"] == "stopped"
 
 
+def test_a_worker_in_a_rack_hears_within_a_minute_that_its_launch_config_is_archived(
+    running: RunningStage,
+) -> None:
+    body: dict[str, Any] = {
+        "providerId": "static",
+        "description": "",
+        "owner": "owner@example.com",
+        "emailOnError": False,
+        "config": {"launchConfigs": [{"workerConfig": {"speed": 1}}]},
+    }
+    running.ask("pools-api", "PUT", POOL_PATH, body)
+    path = f"{API}/workers/proj-x%2Fpool-1/racks/rack-1"
+    later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    worker = {"expires": later, "providerInfo": {"staticSecret": "s" * 44}}
+    running.ask("workers-api", "PUT", path, worker)
+    running.deployed.call("publish", {})
+    asked = f"{path}/should-terminate"
+    assert running.ask("workers-api", "GET", asked)["terminate"] is False
+
+    body["config"] = {"launchConfigs": [{"workerConfig": {"speed": 2}}]}
+    running.ask("pools-api", "POST", POOL_PATH, body)
+    running.deployed.call("publish", {})
+
+    told = running.ask("workers-api", "GET", asked)
+    assert told == {"terminate": True, "reason": "launch config archived"}
+    registering = {
+        "workerPoolId": "proj-x/pool-1",
+        "providerId": "static",
+        "workerGroup": "racks",
+        "workerId": "rack-1",
+        "workerIdentityProof": {"staticSecret": "s" * 44},
+    }
+    given = running.ask("workers-api", "POST", f"{API}/worker/register", registering)
+    assert given["workerConfig"] == {"speed": 2}
+    running.deployed.call("publish", {})
+    assert running.ask("workers-api", "GET", asked)["terminate"] is False
+
+
 READ = {
     "pools-api": (
         f"{API}/ping",

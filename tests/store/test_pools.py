@@ -171,6 +171,80 @@ def test_an_archived_launch_config_keeps_its_body_and_may_return(store: PoolStor
     assert store.body_ends(POOL_ID) == {"lc-a": False, "lc-b": False}
 
 
+def with_limit(
+    store: PoolStore, *names: str, limit: int, before: Pool | None = None, at: datetime = NOW
+) -> Pool:
+    """A pool whose launch configs have this maximum since ``at``."""
+    heads = [
+        a_head(name, digest=digest(BODY), manager={"maxCapacity": limit}, modified=at)
+        for name in names
+    ]
+    after = a_pool(heads=heads, version=before.version + 1 if before else 1)
+    bodies = dict.fromkeys(names, BODY)
+    store.save(PoolChange(after=after, before=before, bodies=bodies, events=[]))
+    return after
+
+
+def kept(store: PoolStore, name: str = "lc-a") -> tuple[Json, datetime | None]:
+    """What is kept of an archived launch config's head."""
+    found = store.bodies(POOL_ID, [name], now=NOW)[name]
+    return found.manager, found.modified
+
+
+def test_an_archived_launch_config_keeps_what_its_head_said(store: PoolStore) -> None:
+    first = with_limit(store, "lc-a", "lc-b", limit=5, at=NOW + HOUR)
+    assert kept(store) == ({}, None)
+
+    with_limit(store, "lc-b", limit=5, before=first)
+
+    assert kept(store) == ({"maxCapacity": 5}, NOW + HOUR)
+    assert kept(store, "lc-b") == ({}, None)
+
+
+def test_one_that_was_archived_twice_keeps_what_was_said_last(store: PoolStore) -> None:
+    pool = with_limit(store, "lc-a", limit=5)
+    pool = with_limit(store, limit=0, before=pool)
+    pool = with_limit(store, "lc-a", limit=7, before=pool, at=NOW + HOUR)
+    with_limit(store, limit=0, before=pool)
+
+    assert kept(store) == ({"maxCapacity": 7}, NOW + HOUR)
+
+
+def test_of_two_who_archive_the_slower_changes_nothing(store: PoolStore) -> None:
+    seen = with_limit(store, "lc-a", limit=5)
+    pool = with_limit(store, "lc-a", limit=7, before=seen, at=NOW + HOUR)
+    with_limit(store, limit=0, before=pool)
+
+    with pytest.raises(ConflictError):
+        with_limit(store, limit=0, before=seen)
+
+    assert kept(store) == ({"maxCapacity": 7}, NOW + HOUR)
+
+
+def test_more_launch_configs_can_be_archived_than_a_transaction_takes(store: PoolStore) -> None:
+    names = [f"lc-{n}" for n in range(120)]
+    pool = with_limit(store, *names, limit=5)
+
+    with_limit(store, limit=0, before=pool)
+
+    archived = store.bodies(POOL_ID, now=NOW)
+    assert {config.manager["maxCapacity"] for config in archived.values()} == {5}
+    assert archived.keys() == set(names)
+
+
+def test_launch_configs_that_no_cloud_launches_are_nowhere(
+    store: PoolStore, places: PlaceStore
+) -> None:
+    head = a_head(digest=digest({}), location=Location(""))
+    pool = a_pool(heads=[head], provider_id="static")
+    store.save(PoolChange(after=pool, before=None, bodies={"lc-a": {}}, events=[]))
+    moved = a_pool(heads=(), previous_provider_ids=("static",), version=2)
+    store.save(PoolChange(after=moved, before=pool, bodies={}, events=[]))
+
+    [member] = places.of_provider("static")[0]
+    assert (member.previous, member.places) == (True, frozenset())
+
+
 def test_an_expired_body_is_gone_though_its_item_lingers(store: PoolStore) -> None:
     """DynamoDB takes days to remove what expired."""
     first = save(store, {"lc-a": BODY, "lc-b": BODY})

@@ -1,0 +1,200 @@
+"""Static workers hear that their launch config is archived, and only they, and only then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.factories import NOW, POOL_ID, a_head, a_worker
+from tests.reconcile.test_expire import HOUR, NOWHERE, House, a_static_worker, an_event
+from worker_manager.core.errors import QueueUnavailableError
+from worker_manager.core.model import NULL_PROVIDER, Surplus
+from worker_manager.core.surplus import ARCHIVED, NEEDED, OVER_CAPACITY
+from worker_manager.reconcile.publish import publish
+
+if TYPE_CHECKING:
+    from worker_manager.core.model import Pool, Worker
+    from worker_manager.store.tables import Tables
+
+LATER = timedelta(minutes=1)
+
+
+@pytest.fixture
+def house(tables: Tables) -> House:
+    return House(tables)
+
+
+def define(house: House, *names: str, pool_id: str = POOL_ID, **overrides: Any) -> Pool:
+    heads = [a_head(name, location=NOWHERE) for name in names]
+    return house.save(pool_id, heads=heads, **{"provider_id": "static"} | overrides)
+
+
+def tick(house: House) -> None:
+    house.now += LATER
+    publish(house.keeper)
+
+
+def answer(house: House, worker: Worker) -> tuple[bool, str] | None:
+    row = house.workers.get(worker.key)
+    assert row is not None
+    return None if row.surplus is None else (row.surplus.terminate, row.surplus.reason)
+
+
+def test_a_worker_of_an_archived_launch_config_is_told_within_a_minute(house: House) -> None:
+    define(house, "lc-a")
+    worker = house.put(a_static_worker(launch_config_id="lc-a"))
+    tick(house)
+    assert answer(house, worker) is None
+
+    define(house, "lc-b")
+    tick(house)
+
+    assert answer(house, worker) == (True, ARCHIVED)
+
+
+def test_nothing_is_asked_or_written_while_nothing_changes(house: House) -> None:
+    define(house, "lc-a")
+    current = house.put(a_static_worker(launch_config_id="lc-a"))
+    define(house, "lc-b")
+    told = house.put(
+        a_static_worker(
+            "rack-2", launch_config_id="lc-a", surplus=Surplus(True, ARCHIVED, house.now)
+        )
+    )
+    house.put(a_static_worker("rack-3", launch_config_id="lc-b"))
+    tick(house)
+    calls = house.queue.calls["activity"]
+    versions = [house.workers.get(w.key) for w in (current, told)]
+    tick(house)
+    assert house.queue.calls["activity"] == calls == 1
+    assert [house.workers.get(w.key) for w in (current, told)] == versions
+
+
+def test_the_answer_is_taken_back_when_the_launch_config_comes_back(house: House) -> None:
+    define(house, "lc-a")
+    worker = house.put(a_static_worker(launch_config_id="lc-a"))
+    define(house, "lc-b")
+    tick(house)
+
+    define(house, "lc-a")
+    tick(house)
+
+    assert answer(house, worker) == (False, NEEDED)
+
+
+def test_a_worker_that_registers_meanwhile_is_not_told(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(house, "lc-b")
+    worker = house.put(a_static_worker(launch_config_id="lc-a"))
+    ask = house.queue.activity
+
+    def registers(pool_id: str) -> Any:
+        house.workers.change(worker, launch_config_id="lc-b")
+        return ask(pool_id)
+
+    monkeypatch.setattr(house.queue, "activity", registers)
+    tick(house)
+
+    assert answer(house, worker) is None
+
+
+def test_a_quarantined_worker_is_told_when_it_is_no_more(house: House) -> None:
+    """Report B22 (#4928): a quarantined machine is kept for whoever looks into it."""
+    define(house, "lc-b")
+    held, free = (
+        house.put(a_static_worker(name, launch_config_id="lc-a")) for name in ("rack-1", "rack-2")
+    )
+    house.queue.set_activity(POOL_ID, "racks", "rack-1", quarantine_until=NOW + HOUR)
+    house.queue.set_activity(POOL_ID, "racks", "rack-2", quarantine_until=NOW)
+    tick(house)
+    assert answer(house, held) is None
+    assert answer(house, free) == (True, ARCHIVED)
+
+    house.now += HOUR
+    tick(house)
+
+    assert answer(house, held) == (True, ARCHIVED)
+
+
+def test_while_the_queue_does_not_answer_nobody_is_told_but_answers_are_taken_back(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(house, "lc-b")
+    old = house.put(a_static_worker(launch_config_id="lc-a"))
+    back = house.put(
+        a_static_worker("rack-2", launch_config_id="lc-b", surplus=Surplus(True, ARCHIVED, NOW))
+    )
+
+    def fails(_: str) -> Any:
+        raise QueueUnavailableError("the queue has a bad day")
+
+    monkeypatch.setattr(house.queue, "activity", fails)
+    tick(house)
+
+    assert answer(house, old) is None
+    assert answer(house, back) == (False, NEEDED)
+
+
+def test_workers_of_a_deleted_pool_are_told(house: House) -> None:
+    define(house, "lc-a")
+    worker = house.put(a_static_worker(launch_config_id="lc-a"))
+
+    define(house, provider_id=NULL_PROVIDER, previous_provider_ids=("static",))
+    tick(house)
+
+    assert answer(house, worker) == (True, ARCHIVED)
+
+
+def test_a_pool_that_moved_to_a_cloud_is_left_to_its_provisioning(house: House) -> None:
+    define(house, "lc-a")
+    worker = house.put(
+        a_static_worker(launch_config_id="lc-a", surplus=Surplus(True, OVER_CAPACITY, NOW))
+    )
+
+    define(house, "lc-b", provider_id="aws", previous_provider_ids=("static",))
+    tick(house)
+
+    assert answer(house, worker) == (True, OVER_CAPACITY)
+
+
+def test_workers_of_a_cloud_are_left_to_it(house: House) -> None:
+    define(house, "lc-b", previous_provider_ids=("aws",))
+    worker = house.put(a_worker(launch_config_id="lc-a"))
+
+    tick(house)
+
+    assert answer(house, worker) is None
+
+
+def test_an_answer_does_not_lose_an_event_that_waits(house: House) -> None:
+    define(house, "lc-b")
+    worker = a_static_worker(launch_config_id="lc-a")
+    house.put(replace(worker, unsent=(an_event(worker),)))
+    house.bus.refusing = True
+    tick(house)
+    assert answer(house, worker) == (True, ARCHIVED)
+
+    house.bus.refusing = False
+    tick(house)
+
+    assert house.bus.names == ["worker-running"]
+
+
+def test_a_launch_config_is_kept_while_a_static_worker_has_it(house: House) -> None:
+    define(house, "lc-a")
+    worker = house.put(a_static_worker(launch_config_id="lc-a"))
+    define(house, "lc-b")
+    house.pass_by(HOUR)
+    assert house.ends("lc-a") is None
+
+    row = house.workers.get(worker.key)
+    assert row is not None
+    house.workers.change(row, launch_config_id="lc-b")
+    house.pass_by(HOUR / 2)
+
+    end = house.now + house.keeper.timing.launch_config_kept
+    assert house.ends("lc-a") == int(end.timestamp())
