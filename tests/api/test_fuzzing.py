@@ -18,7 +18,7 @@ from tests.api.world import (
 )
 from tests.conftest import REGION, SESSION
 from tests.factories import a_worker
-from worker_manager.api.configs import AwsConfig, StaticConfig
+from worker_manager.api.config_schemas import AwsConfig, StaticConfig
 from worker_manager.api.documents.openapi import openapi
 from worker_manager.api.documents.schemas import Definitions
 from worker_manager.api.documents.worker_manager import SERVICE
