@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tests.reconcile.invariants import assert_sound
+from tests.reconcile.scenes import refusing
 from worker_manager.core.errors import OutOfCapacityError
 from worker_manager.core.model import State
-from worker_manager.providers.fake import Method
 
 if TYPE_CHECKING:
     from tests.reconcile.world import World
@@ -44,9 +45,9 @@ def test_slow_deletes_and_failing_starts_neither_exceed_the_maximum_nor_starve(
     while tasks and minutes < 90:
         minutes += 1
         world.demand(pending=tasks)
-        if minutes % 2:
-            world.provider.fail(Method.LAUNCH, OutOfCapacityError("none left", code="ICE"))
-        world.run(minutes=1)
+        none_left = refusing(world.provider, OutOfCapacityError("none left", code="ICE"))
+        with none_left if minutes % 2 else nullcontext():
+            world.run(minutes=1)
         for machine in world.cloud.alive():
             if tasks and world.register(machine.key):
                 tasks -= 1

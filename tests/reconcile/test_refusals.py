@@ -67,4 +67,5 @@ def test_a_refusal_after_a_wait_is_the_end(world: World) -> None:
     world.tick()
 
     assert [error.kind for error in world.pool_errors()] == ["no-capacity"]
+    world.tick_for(minutes=4)
     assert world.states() == {"requested": 3}

@@ -84,6 +84,7 @@ def test_nobody_terminates_a_worker_that_registers_during_the_scan(new_world: Ne
         world.save_pool(lifecycle={"registrationTimeout": 300})
         world.demand(pending=1)
         world.tick()
+        world.scan()
         world.clock.advance(minutes=6)
         registered.clear()
         return world
