@@ -101,9 +101,29 @@ class TestDefining:
         [told] = api.ok("GET", CONFIGS)["workerPoolLaunchConfigs"]
         assert (told["launchConfigId"], told["status"]) == (second, "active")
         assert told["configuration"] == {"workerConfig": {"speed": 2}}
+        assert "weight" not in told
         every = api.ok("GET", CONFIGS, query="includeArchived=true")["workerPoolLaunchConfigs"]
         assert {c["launchConfigId"]: c["isArchived"] for c in every} == {first: True, second: False}
         assert api.ok("GET", f"{CONFIGS}/{first}")["status"] == "archived"
+
+    def test_it_is_listed_with_the_capacity_of_its_workers(self, api: Api) -> None:
+        define(api)
+        enter(api)
+        [told] = api.ok("GET", CONFIGS)["workerPoolLaunchConfigs"]
+        assert told["capacity"]["running"] == 1
+
+    def test_it_cannot_be_paused_as_nobody_launches_anything(self, api: Api) -> None:
+        name = define(api)
+        before = api.contents()
+        response = api("PUT", f"{CONFIGS}/{name}/pause", {"seconds": 60, "reason": "why"})
+        assert (response.status, response.code) == (400, "InputError")
+        assert api.contents() == before
+        assert api.ok("PUT", f"{CONFIGS}/{name}/resume")["status"] == "active"
+
+    def test_its_pool_explains_that_nobody_launches_anything(self, api: Api) -> None:
+        define(api)
+        told = api.ok("GET", f"{POOL_PATH}/explain")
+        assert told["limit"] == "no-provider"
 
     def test_it_is_nowhere_so_that_nobody_lists_machines_of_it(self, api: Api) -> None:
         define(api)
@@ -117,7 +137,7 @@ class TestDefining:
         [racks] = api.deps.places.of_provider("static")[0]
         [cloud] = api.deps.places.of_provider("aws")[0]
         assert (racks.previous, racks.places) == (False, frozenset())
-        assert (cloud.previous, cloud.places) == (True, {Location("us-east-1")})
+        assert (cloud.previous, cloud.places) == (True, frozenset({Location("us-east-1")}))
 
 
 class TestItsWorkers:

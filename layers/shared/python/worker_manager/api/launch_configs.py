@@ -58,11 +58,12 @@ _STEER = AnyOf(
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A pool with where each of its launch configs stands."""
+    """A pool with where each of its launch configs stands; ``is_launched`` if by anybody."""
 
     facts: Facts
     standings: Mapping[str, Standing]
     counts: Mapping[str, Counts]
+    is_launched: bool
 
     @property
     def pool(self) -> Pool:
@@ -125,6 +126,8 @@ def _steer(call: Call, deps: ApiDeps, wanted: Pause | None, now: datetime) -> La
             raise not_found(f"Launch config {name!r} is not one that the pool uses")
         if wanted is None and name not in control.pauses:
             break
+        if wanted is not None and pool.provider_id not in deps.senders:
+            raise input_error(f"Nobody launches machines for provider {pool.provider_id!r}")
         if _write(call, deps, (pool, control), wanted, now):
             break
     else:
@@ -199,7 +202,7 @@ def _look(pool_id: str, deps: ApiDeps) -> _Seen:
     )
     counted = facts.tally
     found = {s.head.launch_config_id: s for s in standings(facts, counted, None)}
-    return _Seen(facts, found, counted.by_launch_config)
+    return _Seen(facts, found, counted.by_launch_config, pool.provider_id in deps.senders)
 
 
 def _one(seen: _Seen, name: str, deps: ApiDeps) -> LaunchConfigDetail:
@@ -229,6 +232,14 @@ def _how_it_fares(seen: _Seen, head: LaunchConfigHead) -> dict[str, Any]:
     standing = seen.standings[name]
     counts = seen.counts.get(name, Counts())
     health = seen.facts.health.get(name, Health())
+    capacity = CapacityAnswer(
+        running=counts.running,
+        requested=counts.requested,
+        stopping=counts.stopping,
+        quarantined=counts.quarantined,
+    )
+    if not seen.is_launched:
+        return {"status": "active", "capacity": capacity}
     told: dict[str, Any] = {
         "status": status_of(standing),
         "weight": round(standing.weight, 6),
@@ -240,12 +251,7 @@ def _how_it_fares(seen: _Seen, head: LaunchConfigHead) -> dict[str, Any]:
             failed=dict(health.failed),
             factor=round(standing.factor, 6),
         ),
-        "capacity": CapacityAnswer(
-            running=counts.running,
-            requested=counts.requested,
-            stopping=counts.stopping,
-            quarantined=counts.quarantined,
-        ),
+        "capacity": capacity,
     }
     if standing.held is not None:
         told["held"] = standing.held.value

@@ -120,7 +120,10 @@ def list_of_group(call: Call, deps: ApiDeps) -> WorkerList:
 
 
 def should_terminate(call: Call, deps: ApiDeps) -> ShouldTerminateAnswer:
-    """The standing decision; every worker asks for it all the time, so it is one row's read."""
+    """The standing decision; every worker asks for it all the time, so it is one row's read.
+
+    To a static worker, whose machine stays, it means: restart, and register anew.
+    """
     worker = existing_worker(deps, key_of(call))
     if worker.state in (State.STOPPING, State.STOPPED):
         return ShouldTerminateAnswer(terminate=True, reason=worker.stop_reason or worker.state)
