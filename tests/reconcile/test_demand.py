@@ -130,21 +130,6 @@ def test_a_quarantined_worker_is_no_capacity_but_costs(world: World) -> None:
     assert len(world.cloud.alive()) == 2
 
 
-def test_cancelled_tasks_stop_launches_at_the_next_tick(world: World) -> None:
-    """B26: cancelled tasks went on counting as pending."""
-    world.cloud.capacity["lc-a"] = 2
-    world.save_pool()
-    world.demand(pending=5)
-    world.tick()
-    assert len(world.cloud.machines) == 2
-    world.cloud.capacity.clear()
-
-    world.demand(pending=0)
-    world.run(minutes=2)
-
-    assert len(world.cloud.machines) == 2
-
-
 def test_twenty_minutes_without_capacity_and_a_lost_message_lose_no_task(world: World) -> None:
     """B36: a job whose one event met no capacity hung for ever."""
     world.cloud.capacity["lc-a"] = 0
