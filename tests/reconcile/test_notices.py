@@ -39,8 +39,9 @@ def a_notice(
 
 
 def planned(world: World) -> list[str]:
-    """Ticks of the provision messages that are under way."""
-    return [found.body["tick"] for found in world.mail if found.queue == "provision"]
+    """What the provision messages that are under way were sent for."""
+    ticks = [found.body["tick"] for found in world.mail if found.queue == "provision"]
+    return [tick.partition("#")[2] for tick in ticks]
 
 
 def test_a_machine_that_was_taken_is_told_of_at_once_and_replaced(world: World) -> None:
@@ -59,10 +60,27 @@ def test_a_machine_that_was_taken_is_told_of_at_once_and_replaced(world: World) 
         "cloud",
     )
     assert WORKER_STOPPED in world.bus.names(machine.key.worker_id)
-    assert planned(world) == ["notice#n-1"]
+    assert planned(world) == ["again-n-1"]
     world.demand(pending=1)
     world.deliver_all()
     assert len(world.cloud.alive()) == 1
+
+
+def test_the_plan_that_made_a_loss_good_stands_among_the_others_by_its_time(world: World) -> None:
+    (machine,) = with_workers(world, 1, minimum=1)
+    world.cloud.vanish(machine.key)
+    world.clock.advance(seconds=2)
+    heed([a_notice(machine)], world.deps)
+    world.deliver_all()
+    world.demand(pending=5)
+    world.clock.advance(seconds=30)
+    world.tick()
+
+    with world.aside():
+        newest, notices, *_ = world.stores.plans.page(POOL_ID, before=None, limit=9)
+
+    assert notices.tick.endswith("#again-n-1")
+    assert newest.now > notices.now
 
 
 def test_a_machine_that_is_being_deleted_is_told_of_before_it_is_gone(world: World) -> None:
@@ -78,7 +96,7 @@ def test_a_machine_that_is_being_deleted_is_told_of_before_it_is_gone(world: Wor
     heed([a_notice(machine, GONE, name="n-2")], world.deps)
 
     assert world.states() == {"stopped": 1}
-    assert planned(world) == ["notice#n-1"], "its loss was made good before"
+    assert planned(world) == ["again-n-1"], "its loss was made good before"
 
 
 def test_a_machine_that_was_only_powered_off_is_deleted(world: World) -> None:
@@ -122,7 +140,7 @@ def test_notices_that_come_twice_and_in_any_order_tell_of_one_end(world: World) 
         assert heed([notice], world.deps) == frozenset()
 
     assert world.bus.names(machine.key.worker_id).count(WORKER_STOPPED) == 1
-    assert planned(world) == [f"notice#n-{GONE}"]
+    assert planned(world) == [f"again-n-{GONE}"]
 
 
 def test_a_machine_that_vanished_before_it_registered_counts_against_its_launch_config(
@@ -181,7 +199,7 @@ def test_a_location_is_asked_once_and_a_pool_planned_once_however_many_notices_t
     asked = world.provider.calls[before:]
     assert [call.method for call in asked] == [Method.RECOGNISE]
     assert world.states() == {"stopped": 12}
-    assert planned(world) == ["notice#n-0"]
+    assert planned(world) == ["again-n-0"]
 
 
 def test_a_list_that_lacks_what_notices_told_of_is_believed(world: World) -> None:
@@ -267,7 +285,7 @@ def test_a_warned_worker_is_told_to_terminate_and_is_replaced_while_it_still_run
     assert heed([a_notice(machine, None)], world.deps) == frozenset()
 
     assert world.told_to_terminate() == {machine.key.worker_id: "spot interruption"}
-    assert planned(world) == ["notice#n-1"]
+    assert planned(world) == ["again-n-1"]
     world.deliver_all()
     assert world.states() == {"running": 1, "requested": 1}
 
@@ -308,7 +326,7 @@ def test_a_warning_that_comes_again_or_before_its_sequel_plans_once(world: World
     heed([a_notice(machine, GONE, name="n-3")], world.deps)
 
     assert world.states() == {"stopped": 1}
-    assert planned(world) == ["notice#n-1"]
+    assert planned(world) == ["again-n-1"]
 
 
 def test_a_warned_machine_that_has_not_registered_is_warned_when_it_does(world: World) -> None:

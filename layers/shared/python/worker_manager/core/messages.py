@@ -104,11 +104,6 @@ def look_again(pool_id: str, at: datetime, why: str) -> ProvisionPool:
     return ProvisionPool(pool_id, f"{to_wire(at)}#again-{why[:22]}")
 
 
-def capacity_lost(pool_id: str, notice_id: str) -> ProvisionPool:
-    """Look at a pool at once because its cloud gave notice that it took machines; never stale."""
-    return ProvisionPool(pool_id, f"notice#{notice_id}")
-
-
 @dataclass(frozen=True, slots=True)
 class ScanPool:
     """Settle one pool's workers in one location against a complete list.

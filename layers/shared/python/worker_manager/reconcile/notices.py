@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from worker_manager.core.lifecycle import Gone, Stop, settle
-from worker_manager.core.messages import capacity_lost
+from worker_manager.core.messages import look_again
 from worker_manager.core.model import State, Surplus
 from worker_manager.core.notices import IRREVERSIBLE, fate
 from worker_manager.core.surplus import SPOT_INTERRUPTION, is_interrupted
@@ -164,7 +164,8 @@ def _act(location: Location, matter: _Matter, deps: Deps) -> None:
 def _plan_anew(matter: _Matter, notice_id: str, deps: Deps) -> None:
     """Have the pools planned that lost what they counted on; a warning counts, its sequel not."""
     pools = {worker.key.pool_id for worker in matter.lost if not is_interrupted(worker)}
-    messages = [capacity_lost(pool_id, notice_id) for pool_id in sorted(pools)]
+    now = matter.settling.now
+    messages = [look_again(pool_id, now, notice_id) for pool_id in sorted(pools)]
     if messages:
         deps.senders["provision"].send(
             Message(message.to_json(), group=message.pool_id, dedup=message.dedup)
