@@ -114,14 +114,14 @@ class TestPools:
     def test_a_change_that_is_decided_anew_has_one_entry(
         self, pool: Api, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        save, failures = pool.deps.pools.save, [ConflictError("raced")]
+        save, failures = pool.deps.stores.pools.save, [ConflictError("raced")]
 
         def raced(change: Any) -> None:
             if failures:
                 raise failures.pop()
             save(change)
 
-        monkeypatch.setattr(pool.deps.pools, "save", raced)
+        monkeypatch.setattr(pool.deps.stores.pools, "save", raced)
         clock.advance(seconds=1)
         pool.ok("POST", POOL_PATH, a_definition(description="other"))
         assert len(trail(pool)) == 2
@@ -167,7 +167,7 @@ class TestPools:
 
 class TestWorkers:
     def test_a_removal_tells_who_asked_for_it_once(self, pool: Api, clock: Clock) -> None:
-        assert pool.deps.workers.put_new(a_worker())
+        assert pool.deps.stores.workers.put_new(a_worker())
         clock.advance(seconds=1)
         for _ in range(2):
             pool.ok("DELETE", f"{BASE}/workers/proj-x%2Fpool-1/us-east-1/i-1")
@@ -178,7 +178,7 @@ class TestWorkers:
 
     def test_a_worker_that_removes_itself_is_no_news(self, pool: Api) -> None:
         worker = a_worker()
-        assert pool.deps.workers.put_new(worker)
+        assert pool.deps.stores.workers.put_new(worker)
         route = pool.routes["removeWorker"]
         params = {
             "workerPoolId": worker.key.pool_id,

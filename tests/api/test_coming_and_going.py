@@ -48,14 +48,14 @@ def test_workers_who_stay_are_listed_once_whatever_comes_and_goes(
     def toggle(number: int) -> None:
         row = pool.tables.workers(POOL_ID, f"us-east-1#i-{number}")
         worker = a_worker(f"i-{number}", launch_config_id=f"lc-{number % 2 if filtered else 0}")
-        if not pool.deps.workers.put_new(worker):
+        if not pool.deps.stores.workers.put_new(worker):
             row.delete(add_version_condition=False)
 
     def standing() -> set[str]:
-        rows = pool.deps.workers.page(POOL_ID, limit=100)
+        rows = pool.deps.stores.workers.page(POOL_ID, limit=100)
         return {row.key.worker_id for row in rows if row.launch_config_id == "lc-0"}
 
-    for worker in pool.deps.workers.page(POOL_ID, limit=100):
+    for worker in pool.deps.stores.workers.page(POOL_ID, limit=100):
         toggle(int(worker.key.worker_id[2:]))
     for number in present:
         toggle(number)
@@ -82,12 +82,12 @@ def test_pools_that_stay_are_listed_once_whatever_is_created(
         path = POOL_PATH.replace("pool-1", f"p{number}")
         assert api("PUT", path, a_definition()).status == 200
 
-    for item in list(api.deps.pools.ids(after=None, limit=100)):
+    for item in list(api.deps.stores.pools.ids(after=None, limit=100)):
         api.tables.providers("#all", item).delete(add_version_condition=False)
         api.tables.pools(item, "pool").delete(add_version_condition=False)
     for number in present:
         create(number)
-    before, coming = set(api.deps.pools.ids(after=None, limit=100)), iter(toggles)
+    before, coming = set(api.deps.stores.pools.ids(after=None, limit=100)), iter(toggles)
 
     def between() -> None:
         for number in next(coming, ()):
@@ -95,7 +95,7 @@ def test_pools_that_stay_are_listed_once_whatever_is_created(
 
     found = [p["workerPoolId"] for p in walk(api, "worker-pools/stats", f"limit={limit}", between)]
     assert found == sorted(set(found))
-    assert before <= set(found) <= set(api.deps.pools.ids(after=None, limit=100))
+    assert before <= set(found) <= set(api.deps.stores.pools.ids(after=None, limit=100))
 
 
 @FEW

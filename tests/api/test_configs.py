@@ -197,7 +197,7 @@ def test_the_largest_change_of_a_pool_can_be_written(api: Api) -> None:
     api.ok("PUT", path, definition("a"))
     api.bus.refuses = True
     api.ok("POST", path, definition("b"))
-    [waiting] = api.deps.places.unpublished()
+    [waiting] = api.deps.stores.places.unpublished()
     assert len(waiting.events) == 1001
 
 

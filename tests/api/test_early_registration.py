@@ -55,13 +55,13 @@ def test_whose_plan_is_of_another_provider_is_a_404(pool: Api) -> None:
 def test_whose_row_comes_while_its_plan_is_closed_is_registered(
     pool: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = pool.deps.pools.get_with_control
+    read = pool.deps.stores.pools.get_with_control
 
     def closed_meanwhile(pool_id: str) -> Any:
-        pool.deps.workers.put_new(a_worker(state=State.REQUESTED))
+        pool.deps.stores.workers.put_new(a_worker(state=State.REQUESTED))
         return read(pool_id)
 
-    monkeypatch.setattr(pool.deps.pools, "get_with_control", closed_meanwhile)
+    monkeypatch.setattr(pool.deps.stores.pools, "get_with_control", closed_meanwhile)
     assert register(pool).status == 200
 
 

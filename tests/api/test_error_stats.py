@@ -56,7 +56,7 @@ def test_no_errors_are_zeros_for_every_day_and_hour(pool: Api) -> None:
 
 
 def test_errors_are_counted_by_what_they_say(pool: Api) -> None:
-    pool.deps.workers.put_new(a_worker(launch_config_id="lc_b"))
+    pool.deps.stores.workers.put_new(a_worker(launch_config_id="lc_b"))
     report(pool, "It broke")
     report(pool, "It broke", workerId="i-2", extra={})
     report(pool, "Another", workerId="i-3", extra={"code": 7})
@@ -157,7 +157,7 @@ def groups(api: Api, query: str = "") -> list[Any]:
 
 
 def test_equal_errors_are_a_group_that_knows_its_newest(pool: Api, clock: Clock) -> None:
-    pool.deps.workers.put_new(a_worker(launch_config_id="lc_b"))
+    pool.deps.stores.workers.put_new(a_worker(launch_config_id="lc_b"))
     report(pool)
     clock.advance(days=2)
     newest = report(pool, description="in three")

@@ -70,8 +70,8 @@ def test_an_explanation_says_what_would_be_ordered_and_why(api: Api) -> None:
 def test_an_explanation_is_what_the_planning_code_decides(api: Api) -> None:
     define(api, "lc-a", "lc-b", maximum=7)
     want(api, 20, 1)
-    api.deps.workers.put_new(a_worker("i-1"))
-    pool, control = api.deps.pools.get_with_control(POOL)
+    api.deps.stores.workers.put_new(a_worker("i-1"))
+    pool, control = api.deps.stores.pools.get_with_control(POOL)
     assert pool is not None
     around = look_around(pool, api.deps.stores, timing=api.deps.timing, now=NOW)
     facts = observe(
@@ -97,19 +97,19 @@ def test_an_explanation_is_what_the_planning_code_decides(api: Api) -> None:
 def test_explaining_changes_nothing(api: Api) -> None:
     define(api)
     want(api, 4)
-    before = api.deps.pools.control(POOL)
+    before = api.deps.stores.pools.control(POOL)
 
     explained(api)
 
-    assert api.deps.pools.control(POOL) == before
+    assert api.deps.stores.pools.control(POOL) == before
     assert api.ok("GET", f"{POOL_PATH}/decisions")["decisions"] == []
 
 
 def test_an_open_breaker_is_named_with_its_next_probe(api: Api) -> None:
     define(api)
     want(api, 4)
-    api.deps.health.add(POOL, "lc-a", NOW, failed="invalid-launch-config", reason="no image")
-    pool, control = api.deps.pools.get_with_control(POOL)
+    api.deps.stores.health.add(POOL, "lc-a", NOW, failed="invalid-launch-config", reason="no image")
+    pool, control = api.deps.stores.pools.get_with_control(POOL)
     api.deps.stores.plans.remember(
         control, probed=NOW - timedelta(seconds=20), probe_wait=timedelta(minutes=2)
     )
@@ -147,7 +147,7 @@ def test_those_too_many_are_told(api: Api) -> None:
     define(api)
     want(api, 0, 1)
     for name in ("i-1", "i-2", "i-3"):
-        api.deps.workers.put_new(a_worker(name))
+        api.deps.stores.workers.put_new(a_worker(name))
 
     assert explained(api)["letGoCapacity"] == 2
 
@@ -197,7 +197,7 @@ def test_what_if_a_definition_were_wrong_is_refused_as_an_update_is(api: Api) ->
 def test_decisions_are_listed_newest_first_in_pages(api: Api) -> None:
     define(api)
     for minute in range(5):
-        control = api.deps.pools.control(POOL)
+        control = api.deps.stores.pools.control(POOL)
         at = NOW + timedelta(minutes=minute)
         tick = f"2026-01-02T03:0{4 + minute}:00.000Z#00"
         order = an_order(f"o-{minute}", state=OrderState.SETTLED, launched=1)
@@ -220,10 +220,10 @@ def test_decisions_are_listed_newest_first_in_pages(api: Api) -> None:
 def test_a_worker_leads_to_the_decision_that_made_it(api: Api) -> None:
     define(api)
     tick = "2026-01-02T03:04:00.000Z#01"
-    control = api.deps.pools.control(POOL)
+    control = api.deps.stores.pools.control(POOL)
     plan = a_plan(tick, orders=(an_order(),), reasons=("tasks wait",), facts={"pending": 3})
     api.plans.note(plan, control, reasons_hash="x")
-    api.deps.workers.put_new(a_worker("i-1", decision=tick, state=State.REQUESTED))
+    api.deps.stores.workers.put_new(a_worker("i-1", decision=tick, state=State.REQUESTED))
 
     worker = api.ok("GET", "/api/worker-manager/v1/workers/proj-x%2Fpool-1/us-east-1/i-1")
     path = quote(worker["decisionId"], safe="")

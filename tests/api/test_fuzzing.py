@@ -92,7 +92,7 @@ def api(every_table: Api) -> Api:
     every_table("PUT", f"{BASE}/worker-pool/proj-x%2Fpool-1", a_definition())
     every_table("POST", f"{BASE}/worker-pool/proj-x%2Fpool-1", a_definition())
     every_table("PUT", f"{BASE}/worker-pool/proj-x%2Fracks", a_static_definition())
-    every_table.deps.workers.put_new(a_worker())
+    every_table.deps.stores.workers.put_new(a_worker())
     return every_table
 
 

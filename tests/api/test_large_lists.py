@@ -31,7 +31,7 @@ def reads(pool: Api, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(limit)
         return [a_worker(f"i-{n:05}") for n in range(first, min(first + limit, COUNT))]
 
-    monkeypatch.setattr(type(pool.deps.workers), "page", page)
+    monkeypatch.setattr(type(pool.deps.stores.workers), "page", page)
     for number in range(COUNT):
         pool.queue.set_activity(
             POOL_ID, "us-east-1", f"i-{number:05}", first_claim=NOW, last_active=NOW
@@ -67,7 +67,7 @@ def test_ten_thousand_workers_are_listed_a_page_at_a_time(
 def test_asking_whether_to_terminate_is_one_read_of_one_item(
     pool: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool.deps.workers.put_new(a_worker())
+    pool.deps.stores.workers.put_new(a_worker())
     asked: list[str] = []
     client: Any = pool.tables.connection.client
     original = client._make_api_call

@@ -37,7 +37,7 @@ def test_a_large_pool_is_created_changed_read_and_listed(api: Api) -> None:
     assert api.ok("POST", POOL_PATH, changed)["config"] == changed["config"]
     assert len(api.bus.events) == 301
     assert api.bus.names()[-1] == "launch-config-archived"
-    assert list(api.deps.places.unpublished()) == []
+    assert list(api.deps.stores.places.unpublished()) == []
 
     assert api.ok("GET", POOL_PATH)["config"] == changed["config"]
     assert api.ok("GET", "worker-pools")["workerPools"][0]["config"] == changed["config"]

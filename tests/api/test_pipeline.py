@@ -117,6 +117,15 @@ def test_a_body_above_four_mebibytes_is_too_large(api: Api) -> None:
     assert api.contents() == before
 
 
+def test_an_error_does_not_repeat_a_long_name(api: Api) -> None:
+    """Lambda hands on 6 MB at most, with every quotation mark in a body escaped twice."""
+    response = api("PUT", POOL_PATH, {**a_definition(), '"' * 1_900_000: 1})
+
+    assert response.code == "InputValidationError"
+    assert len(json.dumps(response.body)) < 100_000
+    assert "errorCode:  InputValidationError" in response.message
+
+
 def test_an_error_does_not_repeat_a_long_payload(api: Api) -> None:
     response = api("PUT", POOL_PATH, {"x": "y" * 200_000})
     assert response.status == 400
@@ -213,7 +222,7 @@ def test_an_outage_is_a_503_that_says_when_to_come_back(
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(api.deps.pools, "get", fail)
+    monkeypatch.setattr(api.deps.stores.pools, "get", fail)
     response = api("GET", POOL_PATH)
     assert (response.status, response.code) == (503, "ServiceUnavailable")
     assert response.headers["Retry-After"] == "5"
@@ -235,7 +244,7 @@ def test_what_nobody_foresaw_is_a_500_with_an_incident_and_nothing_else(
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(api.deps.pools, "get", fail)
+    monkeypatch.setattr(api.deps.stores.pools, "get", fail)
     response = api("GET", POOL_PATH)
     assert (response.status, response.code) == (500, "InternalServerError")
     assert "incidentId" in response.message

@@ -34,7 +34,7 @@ def listed(api: Api, query: str = "") -> list[str]:
 
 
 def test_a_report_is_recorded_and_told(pool: Api) -> None:
-    pool.deps.workers.put_new(a_worker())
+    pool.deps.stores.workers.put_new(a_worker())
     told = pool.ok("POST", PATH, a_report())
     assert told | {"errorId": ""} == {
         "workerPoolId": "proj-x/pool-1",
@@ -70,7 +70,7 @@ def test_an_unknown_worker_may_report_too(pool: Api) -> None:
 def test_a_bus_that_takes_nothing_fails_nothing(pool: Api) -> None:
     pool.bus.refuses = True
     pool.ok("POST", PATH, a_report())
-    assert len(list(pool.deps.places.unpublished())) == 1
+    assert len(list(pool.deps.stores.places.unpublished())) == 1
 
 
 @pytest.mark.parametrize("kind", ["Mixed Case", "bootFailed", "x!"])
@@ -125,7 +125,7 @@ def test_only_the_worker_itself_may_report(pool: Api) -> None:
 class TestListing:
     @pytest.fixture(autouse=True)
     def _errors(self, pool: Api, clock: Clock) -> None:
-        pool.deps.workers.put_new(a_worker(launch_config_id="lc_b"))
+        pool.deps.stores.workers.put_new(a_worker(launch_config_id="lc_b"))
         for number, worker_id in enumerate(["i-1", "i-2", "i-1", "i-2"]):
             clock.advance(seconds=1)
             pool.ok("POST", PATH, a_report(title=f"t{number}", workerId=worker_id))

@@ -69,7 +69,7 @@ def test_a_page_ends_when_time_is_up(api: Api, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_pool_removed_meanwhile_is_left_out(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     create(api, "a")
-    monkeypatch.setattr(api.deps.pools, "get", lambda _: None)
+    monkeypatch.setattr(api.deps.stores.pools, "get", lambda _: None)
     assert api.ok("GET", "worker-pools") == {"workerPools": []}
 
 

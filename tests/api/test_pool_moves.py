@@ -32,7 +32,7 @@ def with_two_launch_configs() -> dict[str, Any]:
 
 class TestMoving:
     def previous(self, api: Api) -> tuple[str, ...]:
-        stored = api.deps.pools.get("proj-x/pool-1")
+        stored = api.deps.stores.pools.get("proj-x/pool-1")
         assert stored is not None
         return stored.previous_provider_ids
 
@@ -96,7 +96,7 @@ class TestCounting:
             ]
         ):
             worker = a_worker(f"i-{number}", state=state, capacity=capacity)
-            assert pool.deps.workers.put_new(replace(worker, modified=pool.deps.clock()))
+            assert pool.deps.stores.workers.put_new(replace(worker, modified=pool.deps.clock()))
         counts = pool.ok("GET", POOL_PATH)
         assert {name: counts[name] for name in COUNTS} == {
             "currentCapacity": 11,
@@ -111,6 +111,6 @@ class TestCounting:
         }
 
     def test_a_worker_that_stopped_long_ago_does_not_count(self, pool: Api, clock: Clock) -> None:
-        pool.deps.workers.put_new(a_worker(state=State.STOPPED))
+        pool.deps.stores.workers.put_new(a_worker(state=State.STOPPED))
         clock.advance(days=9)
         assert pool.ok("GET", POOL_PATH)["stoppedCount"] == 0

@@ -20,7 +20,7 @@ POOL = "worker-pool/proj-x%2Fpool-1"
 
 
 def fails(api: Api, activity: Activity, reason: str, provider_id: str = "aws") -> None:
-    api.deps.statuses.failed(
+    api.deps.stores.statuses.failed(
         provider_id, activity, kind="not-authorized", reason=reason, now=api.deps.clock()
     )
 
@@ -46,7 +46,7 @@ def test_a_provider_that_fails_says_since_when_and_why(api: Api, clock: Clock) -
         "static": None,
     }
 
-    api.deps.statuses.recovered("aws", Activity.LAUNCH, now=clock())
+    api.deps.stores.statuses.recovered("aws", Activity.LAUNCH, now=clock())
     clock.advance(seconds=timedelta(minutes=11).total_seconds())
     assert statuses(api)["aws"] == {"state": "ok"}
 

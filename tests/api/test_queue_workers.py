@@ -31,7 +31,7 @@ def a_run(number: int = 0) -> dict[str, Any]:
 
 def put(api: Api, *ids: str, **overrides: Any) -> None:
     for worker_id in ids:
-        api.deps.workers.put_new(a_worker(worker_id, **overrides))
+        api.deps.stores.workers.put_new(a_worker(worker_id, **overrides))
 
 
 def heard(api: Api, *ids: str, group: str = GROUP, **facts: Any) -> None:
@@ -330,5 +330,5 @@ def change(api: Api, what: str, worker_id: str) -> None:
 
 
 def everyone(api: Api) -> set[str]:
-    rows = {worker.key.worker_id for worker in api.deps.workers.page(POOL_ID, limit=100)}
+    rows = {worker.key.worker_id for worker in api.deps.stores.workers.page(POOL_ID, limit=100)}
     return rows | {worker_id for _, worker_id in api.queue.activity(POOL_ID)}

@@ -49,7 +49,7 @@ def register(api: Api, **overrides: Any) -> Response:
 
 
 def row(api: Api, key: WorkerKey = KEY) -> Worker:
-    found = api.deps.workers.get(key)
+    found = api.deps.stores.workers.get(key)
     assert found is not None
     return found
 
@@ -61,7 +61,7 @@ def machine(pool: Api) -> Api:
     config["workerManager"] = {"launchConfigId": "lc-b"}
     pool.ok("POST", POOL_PATH, a_definition(config={"launchConfigs": [config]}))
     pool.bus.events.clear()
-    assert pool.deps.workers.put_new(a_requested_worker(launch_config_id="lc-b"))
+    assert pool.deps.stores.workers.put_new(a_requested_worker(launch_config_id="lc-b"))
     return pool
 
 
@@ -88,11 +88,11 @@ class TestAnEc2Instance:
         [event] = machine.bus.events
         assert event["name"] == "worker-running"
         assert event["detail"]["launchConfigId"] == "lc-b"
-        health = machine.deps.health.window(KEY.pool_id, NOW)
+        health = machine.deps.stores.health.window(KEY.pool_id, NOW)
         assert health["lc-b"].registered == 1
 
     def test_gets_the_lifetime_that_its_row_says(self, pool: Api) -> None:
-        pool.deps.workers.put_new(a_requested_worker(reregistration=timedelta(hours=1)))
+        pool.deps.stores.workers.put_new(a_requested_worker(reregistration=timedelta(hours=1)))
         assert register(pool).body["expires"] == "2026-01-02T04:04:05.000Z"
 
     def test_gets_the_config_of_its_own_launch_config_archived_or_not(self, machine: Api) -> None:
@@ -100,7 +100,7 @@ class TestAnEc2Instance:
         assert register(machine).body["workerConfig"] == {"speed": 9}
 
     def test_without_a_known_launch_config_has_an_empty_config(self, pool: Api) -> None:
-        pool.deps.workers.put_new(a_requested_worker(launch_config_id=None))
+        pool.deps.stores.workers.put_new(a_requested_worker(launch_config_id=None))
         assert register(pool).body["workerConfig"] == {}
 
     def test_leaves_no_secret_anywhere(self, machine: Api) -> None:
@@ -128,7 +128,7 @@ class TestAnEc2Instance:
         def fail(*_: Any, **__: Any) -> None:
             raise RuntimeError("no counters today")
 
-        monkeypatch.setattr(machine.deps.health, "add", fail)
+        monkeypatch.setattr(machine.deps.stores.health, "add", fail)
         assert register(machine).status == 200
 
 
@@ -144,7 +144,7 @@ class TestARepeat:
         assert again["expires"] == "2026-01-06T03:13:05.000Z"
         assert row(machine).registered == NOW
         assert machine.bus.names() == ["worker-running"]
-        assert machine.deps.health.window(KEY.pool_id, NOW)["lc-b"].registered == 1
+        assert machine.deps.stores.health.window(KEY.pool_id, NOW)["lc-b"].registered == 1
 
     def test_makes_the_first_secret_worthless(self, machine: Api) -> None:
         first = register(machine).body["secret"]
@@ -170,7 +170,7 @@ class TestARepeat:
         self, machine: Api, change: dict[str, Any]
     ) -> None:
         register(machine)
-        assert machine.deps.workers.change(row(machine), **change)
+        assert machine.deps.stores.workers.change(row(machine), **change)
         before = machine.contents()
         response = register(machine)
         assert (response.status, response.code) == (400, "InputError")
@@ -186,7 +186,7 @@ class TestARepeat:
         self, machine: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Q7: of two that pass the check at once one write wins, and the other is a repeat."""
-        change = machine.deps.workers.change
+        change = machine.deps.stores.workers.change
         states: list[State] = []
 
         def raced(before: Worker, **changes: Any) -> Worker | None:
@@ -195,16 +195,16 @@ class TestARepeat:
                 assert register(machine).status == 200
             return change(before, **changes)
 
-        monkeypatch.setattr(machine.deps.workers, "change", raced)
+        monkeypatch.setattr(machine.deps.stores.workers, "change", raced)
         assert register(machine).status == 200
         assert states == [State.REQUESTED, State.REQUESTED, State.RUNNING]
         assert machine.bus.names() == ["worker-running"]
-        assert machine.deps.health.window(KEY.pool_id, NOW)["lc-b"].registered == 1
+        assert machine.deps.stores.health.window(KEY.pool_id, NOW)["lc-b"].registered == 1
 
     def test_lost_again_and_again_is_a_503(
         self, machine: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(machine.deps.workers, "change", lambda *_, **__: None)
+        monkeypatch.setattr(machine.deps.stores.workers, "change", lambda *_, **__: None)
         assert register(machine).status == 503
 
 
@@ -231,7 +231,7 @@ class TestAProofThatFails:
         self, machine: Api, proof: dict[str, str]
     ) -> None:
         worker = row(machine)
-        assert machine.deps.workers.change(worker, identity={"accountId": "1"})
+        assert machine.deps.stores.workers.change(worker, identity={"accountId": "1"})
         before = machine.contents()
         response = register(machine, workerIdentityProof=proof)
         assert (response.status, response.code) == (400, "InputError")
@@ -251,7 +251,7 @@ class TestAProofThatFails:
 
     @pytest.mark.parametrize("state", [State.STOPPING, State.STOPPED])
     def test_is_that_of_a_worker_that_is_going_too(self, pool: Api, state: State) -> None:
-        pool.deps.workers.put_new(a_worker(state=state, modified=NOW))
+        pool.deps.stores.workers.put_new(a_worker(state=state, modified=NOW))
         before = pool.contents()
         response = register(pool)
         assert response.message.startswith(GENERIC)
@@ -273,7 +273,7 @@ class TestWhatIsNotThere:
         assert (other.status, other.code) == (404, "ResourceNotFound")
 
     def test_a_worker_of_that_name_in_another_pool_does_not_count(self, pool: Api) -> None:
-        pool.deps.workers.put_new(a_requested_worker(pool_id="proj-x/other"))
+        pool.deps.stores.workers.put_new(a_requested_worker(pool_id="proj-x/other"))
         assert register(pool).status == 404
 
     def test_a_worker_of_another_provider_is_a_400(self, machine: Api) -> None:
@@ -282,5 +282,5 @@ class TestWhatIsNotThere:
         assert response.code == "InputError"
 
     def test_a_worker_that_ended_is_a_400(self, pool: Api) -> None:
-        pool.deps.workers.put_new(a_requested_worker(expires=NOW - timedelta(seconds=1)))
+        pool.deps.stores.workers.put_new(a_requested_worker(expires=NOW - timedelta(seconds=1)))
         assert "has expired" in register(pool).message

@@ -127,7 +127,7 @@ def test_temporary_and_restricted_credentials_are_understood(served: Served) -> 
 
 def test_a_worker_of_ours_polls_and_the_service_is_asked_once(served: Served) -> None:
     worker = a_worker()
-    assert served.api.deps.workers.put_new(worker)
+    assert served.api.deps.stores.workers.put_new(worker)
     expires = now() + timedelta(hours=1)
     polling = served.client(
         issue_worker_credentials(

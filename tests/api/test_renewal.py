@@ -32,7 +32,7 @@ def a_body(secret: str = FIRST, **overrides: Any) -> dict[str, Any]:
 
 
 def row(api: Api) -> Worker:
-    found = api.deps.workers.get(KEY)
+    found = api.deps.stores.workers.get(KEY)
     assert found is not None
     return found
 
@@ -43,7 +43,7 @@ def renew(api: Api, secret: str = FIRST, **overrides: Any) -> Response:
 
 @pytest.fixture(autouse=True)
 def _worker(api: Api) -> None:
-    assert api.deps.workers.put_new(a_worker(secret_hash=hash_secret(FIRST, "salt")))
+    assert api.deps.stores.workers.put_new(a_worker(secret_hash=hash_secret(FIRST, "salt")))
 
 
 def test_each_secret_leads_to_the_next(api: Api, clock: Clock) -> None:
@@ -120,7 +120,7 @@ def test_whoever_does_not_know_the_secret_learns_nothing(api: Api) -> None:
 def test_a_worker_that_does_not_run_is_refused_after_its_secret_was_checked(
     api: Api, state: State
 ) -> None:
-    assert api.deps.workers.change(row(api), state=state, modified=NOW)
+    assert api.deps.stores.workers.change(row(api), state=state, modified=NOW)
     before = api.contents()
     assert "is not running" in renew(api).message
     assert renew(api, "x" * 44).message.startswith(GENERIC)
@@ -129,7 +129,7 @@ def test_a_worker_that_does_not_run_is_refused_after_its_secret_was_checked(
 
 @pytest.mark.parametrize("field", ["deadline", "expires"])
 def test_a_worker_that_expired_is_refused(api: Api, clock: Clock, field: str) -> None:
-    assert api.deps.workers.change(row(api), **{field: clock.now})
+    assert api.deps.stores.workers.change(row(api), **{field: clock.now})
     clock.advance(seconds=1)
     before = api.contents()
     assert "has expired" in renew(api).message
@@ -137,7 +137,7 @@ def test_a_worker_that_expired_is_refused(api: Api, clock: Clock, field: str) ->
 
 
 def test_a_worker_without_a_secret_is_refused(api: Api) -> None:
-    assert api.deps.workers.change(row(api), secret_hash=None)
+    assert api.deps.stores.workers.change(row(api), secret_hash=None)
     assert renew(api).message.startswith(GENERIC)
 
 
@@ -145,12 +145,12 @@ def test_a_static_worker_gets_the_lifetime_of_its_pool(api: Api) -> None:
     """Q19: not always four days."""
     config = {"lifecycle": {"reregistrationTimeout": 3600}}
     api.ok("PUT", POOL_PATH, a_static_definition(config=config))
-    assert api.deps.workers.change(row(api), provider_id="static")
+    assert api.deps.stores.workers.change(row(api), provider_id="static")
     assert renew(api).body["expires"] == "2026-01-02T04:04:05.000Z"
 
 
 def test_two_at_once_get_the_same_answer(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    change = api.deps.workers.change
+    change = api.deps.stores.workers.change
     calls: list[dict[str, Any]] = []
 
     def raced(before: Worker, **changes: Any) -> Worker | None:
@@ -160,7 +160,7 @@ def test_two_at_once_get_the_same_answer(api: Api, monkeypatch: pytest.MonkeyPat
             return None
         return change(before, **changes)
 
-    monkeypatch.setattr(api.deps.workers, "change", raced)
+    monkeypatch.setattr(api.deps.stores.workers, "change", raced)
     first = renew(api).body
     assert len(calls) == 1
     assert renew(api).body["secret"] == first["secret"]

@@ -52,9 +52,9 @@ def register(api: Api) -> Any:
 
 
 def tell_to_go(api: Api) -> None:
-    row = api.deps.workers.get(KEY)
+    row = api.deps.stores.workers.get(KEY)
     assert row is not None
-    assert api.deps.workers.change(row, surplus=Surplus(True, ARCHIVED, NOW))
+    assert api.deps.stores.workers.change(row, surplus=Surplus(True, ARCHIVED, NOW))
 
 
 def answer(api: Api) -> tuple[bool, str]:
@@ -127,15 +127,15 @@ class TestDefining:
 
     def test_it_is_nowhere_so_that_nobody_lists_machines_of_it(self, api: Api) -> None:
         define(api)
-        [member] = api.deps.places.of_provider("static")[0]
+        [member] = api.deps.stores.places.of_provider("static")[0]
         assert member.places == frozenset()
 
     def test_a_pool_moves_between_a_cloud_and_racks(self, api: Api) -> None:
         define(api)
         api.ok("POST", POOL_PATH, a_definition())
         define(api, 2, method="POST")
-        [racks] = api.deps.places.of_provider("static")[0]
-        [cloud] = api.deps.places.of_provider("aws")[0]
+        [racks] = api.deps.stores.places.of_provider("static")[0]
+        [cloud] = api.deps.stores.places.of_provider("aws")[0]
         assert (racks.previous, racks.places) == (False, frozenset())
         assert (cloud.previous, cloud.places) == (True, frozenset({Location("us-east-1")}))
 

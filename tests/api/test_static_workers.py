@@ -30,7 +30,7 @@ def a_body(**overrides: Any) -> dict[str, Any]:
 
 
 def row(api: Api) -> Worker:
-    found = api.deps.workers.get(KEY)
+    found = api.deps.stores.workers.get(KEY)
     assert found is not None
     return found
 
@@ -104,7 +104,7 @@ class TestCreating:
         assert worker.stop_reason is None
         assert worker.stopping_since is None
         assert matches(OTHER, worker.identity["staticSecretHash"])
-        assert list(racks.deps.workers.live("proj-x/pool-1")) != []
+        assert list(racks.deps.stores.workers.live("proj-x/pool-1")) != []
 
     def test_checks_come_in_the_documented_order(self, api: Api) -> None:
         past = a_body(expires="2025-01-01T00:00:00Z")
@@ -127,19 +127,19 @@ class TestCreating:
         assert pool.contents() == before
 
     def test_a_worker_of_the_cloud_of_that_name_is_a_conflict(self, racks: Api) -> None:
-        racks.deps.workers.put_new(a_worker("box-1", group="rack-1", state=State.STOPPED))
+        racks.deps.stores.workers.put_new(a_worker("box-1", group="rack-1", state=State.STOPPED))
         assert racks("PUT", PATH, a_body()).status == 409
 
     def test_whoever_comes_second_at_the_same_moment_is_compared(
         self, racks: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        put_new = racks.deps.workers.put_new
+        put_new = racks.deps.stores.workers.put_new
 
         def late(worker: Worker) -> bool:
             put_new(worker)
             return False
 
-        monkeypatch.setattr(racks.deps.workers, "put_new", late)
+        monkeypatch.setattr(racks.deps.stores.workers, "put_new", late)
         racks.ok("PUT", PATH, a_body())
 
     @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ class TestChanging:
         assert api("POST", PATH, a_body()).status == 404
 
     def test_a_worker_of_another_provider_is_not_touched(self, racks: Api) -> None:
-        racks.deps.workers.put_new(a_worker("box-1", group="rack-1"))
+        racks.deps.stores.workers.put_new(a_worker("box-1", group="rack-1"))
         before = racks.contents()
         assert racks("POST", PATH, a_body()).code == "InputError"
         assert racks.contents() == before

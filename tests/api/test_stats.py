@@ -38,7 +38,7 @@ def some_workers(api: Api) -> None:
         a_worker("i-4", launch_config_id="lc_b", state=State.STOPPED, capacity=2, modified=NOW),
         a_worker("i-5", launch_config_id=None),
     ):
-        api.deps.workers.put_new(worker)
+        api.deps.stores.workers.put_new(worker)
 
 
 def test_a_pools_workers_are_counted_by_launch_config_and_state(pool: Api) -> None:

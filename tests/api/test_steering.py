@@ -147,8 +147,8 @@ def test_an_archived_one_is_shown_and_cannot_be_paused(api: Api, pool: str) -> N
 
 
 def test_outcomes_show_in_health_and_weight(api: Api, pool: str) -> None:
-    api.deps.health.add(pool, "lc-a", NOW, requested=10, launched=8, registered=6)
-    api.deps.health.add(pool, "lc-a", NOW, failed="never-registered", failures=2)
+    api.deps.stores.health.add(pool, "lc-a", NOW, requested=10, launched=8, registered=6)
+    api.deps.stores.health.add(pool, "lc-a", NOW, failed="never-registered", failures=2)
 
     told = api.ok("GET", LC)
 
@@ -158,8 +158,8 @@ def test_outcomes_show_in_health_and_weight(api: Api, pool: str) -> None:
 
 
 def test_what_exists_shows_by_what_it_is_doing(api: Api, pool: str) -> None:
-    api.deps.workers.put_new(a_worker("i-1", capacity=2))
-    api.deps.workers.put_new(a_worker("i-2", state=State.REQUESTED))
+    api.deps.stores.workers.put_new(a_worker("i-1", capacity=2))
+    api.deps.stores.workers.put_new(a_worker("i-2", state=State.REQUESTED))
 
     assert api.ok("GET", LC)["capacity"] == {
         "running": 2,
@@ -188,7 +188,9 @@ def test_a_breaker_that_pools_share_is_shown_with_its_offering(api: Api, pool: s
 
 
 def test_a_failure_of_its_own_opens_its_own_breaker(api: Api, pool: str) -> None:
-    api.deps.health.add(pool, "lc-a", NOW, failed="invalid-launch-config", reason="no such image")
+    api.deps.stores.health.add(
+        pool, "lc-a", NOW, failed="invalid-launch-config", reason="no such image"
+    )
 
     told = api.ok("GET", LC)
 
@@ -223,7 +225,7 @@ def test_of_two_that_pause_at_once_both_are_kept(api: Api, pool: str) -> None:
 
 
 def test_planners_do_not_undo_a_pause(api: Api, pool: str) -> None:
-    control = api.deps.pools.control(pool)
+    control = api.deps.stores.pools.control(pool)
     pause(api, seconds=600)
     api.deps.stores.plans.remember(control, reasons_hash="x", probed=NOW - timedelta(minutes=1))
 

@@ -93,7 +93,7 @@ def test_an_ec2_instance_lives_with_the_credentials_that_it_was_given(service: S
     client = service.client()
     client.createWorkerPool(POOL, a_definition())
     requested = a_worker(state=State.REQUESTED, created=now(), modified=now())
-    assert service.api.deps.workers.put_new(requested)
+    assert service.api.deps.stores.workers.put_new(requested)
     registration = {
         "workerPoolId": POOL,
         "providerId": "aws",
@@ -140,7 +140,7 @@ def test_an_ec2_instance_lives_with_the_credentials_that_it_was_given(service: S
 def test_statistics_and_merged_lists_are_read(service: Service) -> None:
     client = service.client()
     client.createWorkerPool(POOL, a_definition())
-    assert service.api.deps.workers.put_new(a_worker())
+    assert service.api.deps.stores.workers.put_new(a_worker())
     service.api.queue.set_activity(POOL, "us-east-1", "i-1", first_claim=now(), last_active=now())
     [stats] = client.workerPoolStats(POOL)["launchConfigStats"]
     assert (stats["launchConfigId"], stats["runningCount"]) == ("lc-a", 1)

@@ -134,7 +134,7 @@ def client(tables: Tables) -> Iterator[Any]:
     def handle(url: str) -> Any:
         api = Api(tables, now, url)
         api.ok("PUT", f"/api/worker-manager/v1/worker-pool/{POOL_ID}", a_definition())
-        assert api.deps.workers.put_new(
+        assert api.deps.stores.workers.put_new(
             a_worker(state=State.REQUESTED, created=now(), modified=now())
         )
         api.queue.set_activity(*CLOUD, first_claim=now(), last_active=now())

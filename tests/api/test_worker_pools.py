@@ -80,7 +80,7 @@ class TestCreating:
             "lc-z",
             "lc-a",
         ]
-        assert list(api.deps.places.unpublished()) == []
+        assert list(api.deps.stores.places.unpublished()) == []
 
     def test_the_pool_is_planned_at_once(self, api: Api) -> None:
         api.ok("PUT", POOL_PATH, a_definition())
@@ -93,7 +93,7 @@ class TestCreating:
     def test_an_event_that_cannot_be_published_waits_and_fails_nothing(self, api: Api) -> None:
         api.bus.refuses = True
         api.ok("PUT", POOL_PATH, a_definition())
-        [waiting] = api.deps.places.unpublished()
+        [waiting] = api.deps.stores.places.unpublished()
         assert [event["name"] for event in waiting.events] == [
             "worker-pool-created",
             "launch-config-created",
@@ -155,8 +155,8 @@ class TestCreating:
     def test_whoever_comes_second_at_the_same_moment_is_compared(
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        save = api.deps.pools.save
-        monkeypatch.setattr(api.deps.pools, "save", _first_conflicts(save, before=save))
+        save = api.deps.stores.pools.save
+        monkeypatch.setattr(api.deps.stores.pools, "save", _first_conflicts(save, before=save))
         api.ok("PUT", POOL_PATH, a_definition())
 
     def test_a_pool_of_a_static_provider_needs_no_launch_configs(self, api: Api) -> None:
@@ -230,7 +230,7 @@ class TestReplacing:
         assert updated["config"]["launchConfigs"] == [config]
         [message] = pool.provision.messages
         assert message.body["tick"].endswith("#2")
-        stored = pool.deps.pools.get("proj-x/pool-1")
+        stored = pool.deps.stores.pools.get("proj-x/pool-1")
         assert stored is not None
         assert stored.heads[0].max_capacity == 2
 
@@ -262,15 +262,15 @@ class TestReplacing:
         assert pool.contents() == before
 
     def test_a_lost_race_is_run_again(self, pool: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-        save = pool.deps.pools.save
+        save = pool.deps.stores.pools.save
 
         def faster(change: PoolChange) -> None:
             save(replace(change, after=replace(change.after, description="faster")))
 
-        monkeypatch.setattr(pool.deps.pools, "save", _first_conflicts(save, before=faster))
+        monkeypatch.setattr(pool.deps.stores.pools, "save", _first_conflicts(save, before=faster))
         updated = pool.ok("POST", POOL_PATH, a_definition(description="slower"))
         assert updated["description"] == "slower"
-        stored = pool.deps.pools.get("proj-x/pool-1")
+        stored = pool.deps.stores.pools.get("proj-x/pool-1")
         assert stored is not None
         assert stored.version == 3
 
@@ -278,5 +278,5 @@ class TestReplacing:
         def lose(_: PoolChange) -> None:
             raise ConflictError("always")
 
-        monkeypatch.setattr(pool.deps.pools, "save", lose)
+        monkeypatch.setattr(pool.deps.stores.pools, "save", lose)
         assert pool("POST", POOL_PATH, a_definition(description="x")).status == 503

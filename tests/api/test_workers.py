@@ -25,11 +25,11 @@ PATH = f"{POOL}/us-east-1/i-1"
 
 def put(api: Api, *workers: Worker) -> None:
     for worker in workers:
-        assert api.deps.workers.put_new(worker)
+        assert api.deps.stores.workers.put_new(worker)
 
 
 def row(api: Api, worker_id: str = "i-1") -> Worker:
-    found = api.deps.workers.get(WorkerKey("proj-x/pool-1", "us-east-1", worker_id))
+    found = api.deps.stores.workers.get(WorkerKey("proj-x/pool-1", "us-east-1", worker_id))
     assert found is not None
     return found
 
@@ -54,7 +54,7 @@ class TestReading:
     def test_it_was_checked_when_its_region_was_last_listed(self, api: Api) -> None:
         put(api, a_worker())
         began = NOW - timedelta(minutes=1)
-        api.deps.places.believed("aws", Place(REGION), began=began, machines=1)
+        api.deps.stores.places.believed("aws", Place(REGION), began=began, machines=1)
         shown = api.ok("GET", PATH)
         assert shown["lastChecked"] == "2026-01-02T03:03:05.000Z"
         assert shown["expires"] == "2026-01-10T03:03:05.000Z"
@@ -62,7 +62,7 @@ class TestReading:
     def test_a_list_from_before_it_existed_did_not_check_it(self, api: Api) -> None:
         put(api, a_worker())
         began = NOW - timedelta(hours=2)
-        api.deps.places.believed("aws", Place(REGION), began=began, machines=1)
+        api.deps.stores.places.believed("aws", Place(REGION), began=began, machines=1)
         assert api.ok("GET", PATH)["lastChecked"] == "2026-01-02T02:04:05.000Z"
 
     def test_without_a_launch_config_the_field_is_absent(self, api: Api) -> None:
@@ -237,7 +237,7 @@ class TestRemoving:
         self, api: Api, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         put(api, a_worker(state=State.REQUESTED))
-        workers = api.deps.workers
+        workers = api.deps.stores.workers
         change_with = workers.change_with
         calls = []
 

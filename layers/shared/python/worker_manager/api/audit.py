@@ -48,7 +48,7 @@ def of_pool(
     Reads the content of launch configs that go.
     """
     gone = _gone(before, after)[:MOST_BODIES]
-    archived = deps.pools.bodies(call.pool_id, gone, now=after.modified) if gone else {}
+    archived = deps.stores.pools.bodies(call.pool_id, gone, now=after.modified) if gone else {}
     told = pool_difference(
         before, after, {**bodies, **{name: config.body for name, config in archived.items()}}
     )
@@ -100,8 +100,8 @@ def change_worker(
     """Write ``changes`` of a worker and who made them; ``None`` if somebody else was faster."""
     entry = of_worker(call, deps, action, before=before, after=replace(before, **changes))
     if entry is None:
-        return deps.workers.change(before, **changes)
-    changed = deps.workers.change_with(before, deps.audit.writes(entry), **changes)
+        return deps.stores.workers.change(before, **changes)
+    changed = deps.stores.workers.change_with(before, deps.audit.writes(entry), **changes)
     if changed is not None:
         log(entry)
     return changed
@@ -110,7 +110,7 @@ def change_worker(
 def put_worker(call: Call, deps: ApiDeps, worker: Worker) -> Worker | None:
     """Write a new worker and who entered it; ``None`` if it has a row already."""
     entry = of_worker(call, deps, "created", before=None, after=worker)
-    if not deps.workers.put_new_with(worker, deps.audit.writes(entry)):
+    if not deps.stores.workers.put_new_with(worker, deps.audit.writes(entry)):
         return None
     log(entry)
     return worker

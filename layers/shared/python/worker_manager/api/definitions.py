@@ -148,7 +148,7 @@ def create(call: Call, deps: ApiDeps, pool: Pool, bodies: Mapping[str, Json]) ->
     Refused with a 409 if it exists with another definition.
     """
     for _ in range(ATTEMPTS):
-        there = deps.pools.get(pool.pool_id)
+        there = deps.stores.pools.get(pool.pool_id)
         if there is not None:
             if not is_same(there, pool):
                 raise Refusal("RequestConflict", "Worker pool already exists")
@@ -165,7 +165,7 @@ def create(call: Call, deps: ApiDeps, pool: Pool, bodies: Mapping[str, Json]) ->
             also=deps.audit.writes(entry),
         )
         try:
-            deps.pools.save(change)
+            deps.stores.pools.save(change)
         except ConflictError:
             continue
         audit.log(entry)
@@ -184,7 +184,7 @@ def change(
 ) -> Pool:
     """Replace the path's pool by what ``decide`` makes of it (``None``: it is right as it is)."""
     for _ in range(ATTEMPTS):
-        before = deps.pools.get(call.pool_id)
+        before = deps.stores.pools.get(call.pool_id)
         if before is None:
             raise not_found(f"Worker pool {call.pool_id!r} does not exist")
         after = decide(before)
@@ -199,7 +199,7 @@ def change(
             also=deps.audit.writes(entry),
         )
         try:
-            deps.pools.save(made)
+            deps.stores.pools.save(made)
         except ConflictError:
             continue
         audit.log(entry)

@@ -20,13 +20,8 @@ if TYPE_CHECKING:
     from worker_manager.queues import Sender
     from worker_manager.settings import ProviderSettings
     from worker_manager.store.audit import AuditStore
-    from worker_manager.store.health import HealthStore
-    from worker_manager.store.places import PlaceStore
     from worker_manager.store.pool_errors import PoolErrorStore
-    from worker_manager.store.pools import PoolStore
-    from worker_manager.store.provider_status import ProviderStatusStore
     from worker_manager.store.stores import Stores
-    from worker_manager.store.workers import WorkerStore
     from worker_manager.taskcluster.auth import Authenticator
     from worker_manager.taskcluster.credentials import Issuer
     from worker_manager.taskcluster.queue import QueueClient
@@ -62,14 +57,8 @@ class ApiDeps:
     """
 
     stores: Stores
-    """All of them; the ones most used stand beside it under their own names."""
-    pools: PoolStore
-    workers: WorkerStore
-    places: PlaceStore
     errors: PoolErrorStore
     audit: AuditStore
-    health: HealthStore
-    statuses: ProviderStatusStore
     outbox: Outbox
     authenticator: Authenticator
     root_url: str

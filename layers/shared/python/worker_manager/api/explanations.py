@@ -64,7 +64,7 @@ def what_if(call: Call, deps: ApiDeps) -> WhatIfAnswer:
 
 def _facts(pool_id: str, deps: ApiDeps, *, as_if: Pool | None = None) -> Facts:
     """What a provision of the pool would see; with ``as_if``, of another definition of it."""
-    stored, control = deps.pools.get_with_control(pool_id)
+    stored, control = deps.stores.pools.get_with_control(pool_id)
     if stored is None:
         raise not_found(f"Worker pool {pool_id!r} does not exist")
     pool = as_if or stored

@@ -78,11 +78,11 @@ def list_of_pool(call: Call, deps: ApiDeps) -> LaunchConfigDetailList:
     pool = seen.pool
     active = {head.launch_config_id: head for head in pool.heads}
     if call.query.get("includeArchived") == "true":
-        bodies = deps.pools.bodies(pool.pool_id, now=deps.clock())
+        bodies = deps.stores.pools.bodies(pool.pool_id, now=deps.clock())
         ids = sorted(name for name in bodies.keys() | active.keys() if name > after)
     else:
         ids = sorted(name for name in active if name > after)
-        bodies = deps.pools.bodies(pool.pool_id, ids[:size], now=deps.clock())
+        bodies = deps.stores.pools.bodies(pool.pool_id, ids[:size], now=deps.clock())
     items = (_detail(seen, bodies[name], active.get(name)) for name in ids[:size])
     page = list(paging.cut(items, paging.size_of))
     is_last = len(page) == len(ids)
@@ -119,7 +119,7 @@ def resume(call: Call, deps: ApiDeps) -> LaunchConfigDetail:
 def _steer(call: Call, deps: ApiDeps, wanted: Pause | None, now: datetime) -> LaunchConfigDetail:
     name = call.params["launchConfigId"]
     for _ in range(ATTEMPTS):
-        pool, control = deps.pools.get_with_control(call.pool_id)
+        pool, control = deps.stores.pools.get_with_control(call.pool_id)
         if pool is None:
             raise not_found(f"Worker pool {call.pool_id!r} does not exist")
         if name not in {head.launch_config_id for head in pool.heads}:
@@ -187,7 +187,7 @@ def _told(pause: Pause | None) -> Json:
 
 
 def _look(pool_id: str, deps: ApiDeps) -> _Seen:
-    pool, control = deps.pools.get_with_control(pool_id)
+    pool, control = deps.stores.pools.get_with_control(pool_id)
     if pool is None:
         raise not_found(f"Worker pool {pool_id!r} does not exist")
     now = whole_milliseconds(deps.clock())
@@ -206,7 +206,7 @@ def _look(pool_id: str, deps: ApiDeps) -> _Seen:
 
 
 def _one(seen: _Seen, name: str, deps: ApiDeps) -> LaunchConfigDetail:
-    body = deps.pools.bodies(seen.pool.pool_id, [name], now=deps.clock()).get(name)
+    body = deps.stores.pools.bodies(seen.pool.pool_id, [name], now=deps.clock()).get(name)
     if body is None:
         raise not_found(f"Launch config {name!r} does not exist")
     head = next((h for h in seen.pool.heads if h.launch_config_id == name), None)

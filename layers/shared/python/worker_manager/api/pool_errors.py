@@ -49,7 +49,7 @@ def report(call: Call, deps: ApiDeps) -> WorkerPoolError:
         raise input_error(f"extra: is longer than {LARGEST_EXTRA} bytes")
     pool = existing_pool(deps, call.pool_id)
     provider_of_pool(deps, pool.provider_id)
-    worker = deps.workers.get(WorkerKey(pool.pool_id, body.worker_group, body.worker_id))
+    worker = deps.stores.workers.get(WorkerKey(pool.pool_id, body.worker_group, body.worker_id))
     error = PoolError(
         error_id=deps.new_slugid(),
         pool_id=pool.pool_id,

@@ -39,7 +39,7 @@ def page_of_pools(
     """
     size = paging.page_size(call.query)
     after = paging.position(call.query, is_pool_id)
-    ids = list(deps.pools.ids(after=after, limit=size + 1))
+    ids = list(deps.stores.pools.ids(after=after, limit=size + 1))
     wanted = ids[:size]
     page = list(paging.cut(_read_in_time(deps, wanted, read), _size))
     last = page[-1][0] if page else None

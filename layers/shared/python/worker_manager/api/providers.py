@@ -73,7 +73,7 @@ def _status(provider_id: str, deps: ApiDeps) -> dict[str, Any]:
 
 def status_of(provider_id: str, deps: ApiDeps) -> ProviderStatus:
     """Whether the provider works; of several things that it fails at, all are said."""
-    failing = deps.statuses.failing(provider_id, deps.clock())
+    failing = deps.stores.statuses.failing(provider_id, deps.clock())
     if not failing:
         return ProviderStatus(state="ok")
     reasons = [f"{one.activity}: {one.reason}" for one in failing]

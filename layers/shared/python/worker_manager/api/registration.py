@@ -54,7 +54,7 @@ def register(call: Call, deps: ApiDeps) -> RegisterWorkerResponse:
         if is_static and body.provider_id == pool.provider_id:
             changes |= _brought_up_to_date(pool)
         changes["secret_hash"] = hash_secret(secret, deps.new_slugid())
-        registered = deps.workers.change(worker, previous_secret_hash=None, **changes)
+        registered = deps.stores.workers.change(worker, previous_secret_hash=None, **changes)
         if registered is not None:
             _tell(worker, registered, deps, now)
             return _answer(pool, registered, deps, now, secret=secret, is_static=is_static)
@@ -72,7 +72,7 @@ def _row(body: RegisterWorkerRequest, deps: ApiDeps) -> Worker:
     worker = find_worker(deps, key)
     if worker is not None:
         return worker
-    _, control = deps.pools.get_with_control(key.pool_id)
+    _, control = deps.stores.pools.get_with_control(key.pool_id)
     if body.provider_id in control.open_plans.values() and proofs.is_plausible(body, deps):
         raise unavailable()
     worker = find_worker(deps, key)
@@ -138,7 +138,7 @@ def _tell(before: Worker, after: Worker, deps: ApiDeps, now: datetime) -> None:
     logger.info("worker registered", pool=key.pool_id, group=key.group, worker=key.worker_id)
     if after.launch_config_id is not None:
         with after_commit("counting a registration"):
-            deps.health.add(key.pool_id, after.launch_config_id, now, registered=1)
+            deps.stores.health.add(key.pool_id, after.launch_config_id, now, registered=1)
     with after_commit("publishing a registration"):
         deps.outbox.send_workers([after])
 
@@ -162,7 +162,9 @@ def _body(worker: Worker, deps: ApiDeps) -> Json:
     """The launch config of the worker, archived or not."""
     if worker.launch_config_id is None:
         return {}
-    return deps.pools.body(worker.key.pool_id, worker.launch_config_id, now=deps.clock()) or {}
+    return (
+        deps.stores.pools.body(worker.key.pool_id, worker.launch_config_id, now=deps.clock()) or {}
+    )
 
 
 ROUTES: tuple[Route[ApiDeps], ...] = (

@@ -77,7 +77,7 @@ def credentials_for(
 def lifetime(worker: Worker, deps: ApiDeps) -> timedelta:
     """How long credentials last: as the pool says now for static workers (Q19)."""
     provider = existing_provider(deps, worker.provider_id)
-    pool = deps.pools.get(worker.key.pool_id) if provider.provider_type == "static" else None
+    pool = deps.stores.pools.get(worker.key.pool_id) if provider.provider_type == "static" else None
     return worker.reregistration if pool is None else pool.lifecycle.reregistration
 
 
@@ -91,7 +91,7 @@ def next_secret(worker: Worker, used_hash: str, deps: ApiDeps) -> str:
 
 def _rotate(worker: Worker, deps: ApiDeps, now: datetime) -> Worker | None:
     used = worker.secret_hash or ""
-    return deps.workers.change(
+    return deps.stores.workers.change(
         worker,
         secret_hash=hash_secret(next_secret(worker, used, deps), deps.new_slugid()),
         previous_secret_hash=used,

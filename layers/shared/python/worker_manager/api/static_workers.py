@@ -46,7 +46,7 @@ def create(call: Call, deps: ApiDeps) -> WorkerFull:
     if secret is None:
         raise input_error("providerInfo: field required, with a staticSecret")
     for _ in range(ATTEMPTS):
-        there = deps.workers.get(key_of(call))
+        there = deps.stores.workers.get(key_of(call))
         worker = _new(call, deps, pool, secret=secret)
         if there is None:
             written = audit.put_worker(call, deps, worker)

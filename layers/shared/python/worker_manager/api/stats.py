@@ -28,7 +28,9 @@ def of_pool(call: Call, deps: ApiDeps) -> WorkerPoolStats:
     """One pool's workers by launch config, those stopped lately included."""
     pool = existing_pool(deps, call.pool_id)
     states: defaultdict[str, list[tuple[State, int]]] = defaultdict(list)
-    for launch_config_id, state, capacity in deps.workers.standings(pool.pool_id, deps.clock()):
+    for launch_config_id, state, capacity in deps.stores.workers.standings(
+        pool.pool_id, deps.clock()
+    ):
         states[launch_config_id or UNKNOWN].append((state, capacity))
     return WorkerPoolStats(
         launch_config_stats=[
@@ -49,7 +51,9 @@ def list_all(call: Call, deps: ApiDeps) -> WorkerPoolsStatsList:
 
 
 def _counted(deps: ApiDeps, pool_id: str) -> PoolStats:
-    return PoolStats(worker_pool_id=pool_id, **counts(deps.workers.states(pool_id, deps.clock())))
+    return PoolStats(
+        worker_pool_id=pool_id, **counts(deps.stores.workers.states(pool_id, deps.clock()))
+    )
 
 
 ROUTES: tuple[Route[ApiDeps], ...] = (

@@ -87,7 +87,7 @@ def list_all(call: Call, deps: ApiDeps) -> WorkerPoolList:
 
 def existing_pool(deps: ApiDeps, pool_id: str) -> Pool:
     """A pool's definition; a 404 if there is no such pool."""
-    pool = deps.pools.get(pool_id)
+    pool = deps.stores.pools.get(pool_id)
     if pool is None:
         raise not_found(f"Worker pool {pool_id!r} does not exist")
     return pool
@@ -106,18 +106,18 @@ def _parts(call: Call, deps: ApiDeps, now: datetime) -> Parts:
 
 def _full(deps: ApiDeps, pool: Pool) -> WorkerPoolFull:
     return pool_full(
-        pool, _config(deps, pool), states=deps.workers.states(pool.pool_id, deps.clock())
+        pool, _config(deps, pool), states=deps.stores.workers.states(pool.pool_id, deps.clock())
     )
 
 
 def _config(deps: ApiDeps, pool: Pool) -> dict[str, Any]:
     names = [head.launch_config_id for head in pool.heads]
-    bodies = deps.pools.bodies(pool.pool_id, names, now=deps.clock())
+    bodies = deps.stores.pools.bodies(pool.pool_id, names, now=deps.clock())
     return assemble(pool.config, pool.heads, {name: bodies[name].body for name in names})
 
 
 def _listed(deps: ApiDeps, pool_id: str) -> WorkerPoolFull | None:
-    pool = deps.pools.get(pool_id)
+    pool = deps.stores.pools.get(pool_id)
     return None if pool is None else pool_full(pool, _config(deps, pool))
 
 

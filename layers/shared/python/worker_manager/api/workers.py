@@ -57,7 +57,7 @@ def key_of(call: Call) -> WorkerKey:
 
 def find_worker(deps: ApiDeps, key: WorkerKey) -> Worker | None:
     """A worker's row; one that stopped long ago counts as gone, whatever still lies around."""
-    worker = deps.workers.get(key)
+    worker = deps.stores.workers.get(key)
     if worker is None or is_forgotten(worker, deps):
         return None
     return worker
@@ -96,7 +96,7 @@ class Display:
             return worker.modified
         place = (worker.provider_id, worker.location)
         if place not in self._complete:
-            self._complete[place] = self.deps.places.place(*place).complete
+            self._complete[place] = self.deps.stores.places.place(*place).complete
         complete = self._complete[place]
         if complete is None or complete < worker.created:
             return worker.modified
@@ -204,7 +204,7 @@ def rows_of(
     deps: ApiDeps, pool_id: str, *, group: str | None, after: str | None, at_once: int
 ) -> Iterator[Worker]:
     """Rows by group and id, from beyond sort key ``after``; no more than ``at_once`` are held."""
-    while rows := deps.workers.page(pool_id, group=group, after=after, limit=at_once):
+    while rows := deps.stores.workers.page(pool_id, group=group, after=after, limit=at_once):
         yield from rows
         if len(rows) < at_once:
             return

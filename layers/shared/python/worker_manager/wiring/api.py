@@ -83,13 +83,8 @@ class Api(Base):
         given = self.settings.trusted_ec2_keys
         return ApiDeps(
             stores=self.stores,
-            pools=self.stores.pools,
-            workers=self.stores.workers,
-            places=self.stores.places,
             errors=self.errors,
             audit=AuditStore(self.tables, kept=self.timing.audit_kept),
-            health=self.stores.health,
-            statuses=self.stores.statuses,
             outbox=self.outbox,
             authenticator=self.authenticator,
             root_url=self.settings.root_url,
