@@ -14,12 +14,13 @@ from tests.reconcile.invariants import assert_sound
 from tests.reconcile.scenes import launches, own_breakers, refusing, shared, with_workers
 from tests.reconcile.shaking import crash_at_every_step, interleave, plan_as
 from tests.reconcile.world import World
-from worker_manager.core.breaker import WHOLE_PROVIDER, BreakerState
+from worker_manager.core.breaker import BreakerState, credentials_key
 from worker_manager.core.errors import (
     BadCredentialsError,
     CloudUnavailableError,
     InvalidLaunchConfigError,
     NotAuthorizedError,
+    NotStoredError,
     OutOfCapacityError,
     QuotaExceededError,
 )
@@ -222,6 +223,54 @@ def test_a_quota_is_tried_again_at_once_when_there_are_fewer_machines(world: Wor
         assert len(asked) == 2
 
 
+def test_a_quota_that_is_being_probed_is_left_to_that_probe(world: World) -> None:
+    machines = with_workers(world, 5, heads=[a_head(offering=SPOT)])
+    world.demand(pending=9)
+    world.save_pool(OTHER, heads=[a_head(offering=SPOT)])
+    world.demand(pending=9, pool_id=OTHER)
+    with refusing(world.provider, NO_QUOTA):
+        world.tick()
+        world.clock.advance(seconds=30)
+        world.scan()
+        world.send_ticks()
+        world.lose("provision")
+    world.cloud.vanish(machines[0].key)
+    world.clock.advance(seconds=20)
+    world.scan()
+    with refusing(world.provider, CloudUnavailableError("no answer")):
+        world.tick()
+        probed = shared(world, SPOT)
+        assert probed is not None
+        assert probed.state is BreakerState.HALF_OPEN
+
+        world.tick_for(minutes=3)
+
+        assert shared(world, SPOT) == probed
+        assert len(world.open_plans()) + len(world.open_plans(OTHER)) == 1
+
+
+def test_a_table_too_busy_to_count_a_quota_holds_back_no_pool(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_workers(world, 1, heads=[a_head(offering=SPOT)])
+    world.save_pool(OTHER, heads=[a_head("lc-b")])
+    world.demand(pending=9)
+    with refusing(world.provider, NO_QUOTA):
+        world.tick()
+    world.clock.advance(seconds=30)
+    world.scan()
+
+    def refuse(*_: object) -> None:
+        raise NotStoredError("too busy")
+
+    monkeypatch.setattr(world.stores.offerings, "counted", refuse)
+    with pytest.raises(NotStoredError):
+        world.send_ticks()
+
+    told = {found.body["pool"] for found in world.mail if found.queue == "provision"}
+    assert told == {POOL_ID, OTHER}
+
+
 # What the launch config itself is refused
 
 
@@ -299,7 +348,7 @@ def test_credentials_that_hold_again_are_no_hostage_of_a_place_that_has_nothing(
     with refusing(world.provider, NONE_LEFT, only={"lc-a"}):
         world.tick_for(minutes=4)
 
-    closed = shared(world, WHOLE_PROVIDER)
+    closed = shared(world, credentials_key(REGION))
     assert closed is not None
     assert closed.is_closed
     assert alive(world) == 30

@@ -50,6 +50,9 @@ RETRY_SECONDS = 5
 LARGEST_ECHO = 100_000
 """Characters of a payload that an error body repeats; a longer one is left out."""
 
+LONGEST_MESSAGE = 20_000
+"""Characters of what is said; the rest of a longer one, as of a name that was sent, is left out."""
+
 OMITTED = "(OMITTED)"
 
 _MEANING: Mapping[type[Exception], str] = {
@@ -117,6 +120,9 @@ def error_body(
 ) -> Json:
     """Taskcluster's error body; its message ends in a rule and four facts, as people expect."""
     time = to_wire(now)
+    said = refusal.message
+    if len(said) > LONGEST_MESSAGE:
+        said = f"{said[:LONGEST_MESSAGE]}… ({len(said)} characters)"
     facts = (
         f"* method:     {method}\n"
         f"* errorCode:  {refusal.code}\n"
@@ -125,7 +131,7 @@ def error_body(
     )
     return {
         "code": refusal.code,
-        "message": f"{refusal.message}\n\n---\n\n{facts}",
+        "message": f"{said}\n\n---\n\n{facts}",
         "requestInfo": {
             "method": method,
             "params": dict(params),

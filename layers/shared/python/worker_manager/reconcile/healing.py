@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from worker_manager.core.breaker import SHARED_KINDS, WHOLE_PROVIDER, Breaker, BreakerState
+from worker_manager.core.breaker import SHARED_KINDS, Breaker, BreakerState, credentials_key
 from worker_manager.core.errors import BadCredentialsError, CloudError
 from worker_manager.core.events import LAUNCH_CONFIG_RESUMED, pause_event
 from worker_manager.core.model import Location
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.core.model import Control, Order, Plan, Pool, Worker
-    from worker_manager.core.planning import Decision
+    from worker_manager.core.planning import Decision, Facts
     from worker_manager.reconcile.deps import Deps
-    from worker_manager.store.places import Place, Survey
+    from worker_manager.store.places import Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Outcome:
 
 
 def tell_changes(pool: Pool, before: Mapping[str, Breaker], after: Mapping[str, Breaker]) -> None:
-    """Log each launch config's own breaker that changed its state."""
+    """Log each launch config's own breaker that was written in another state than before."""
     for name, breaker in after.items():
         was = before.get(name)
         if (was.state if was else BreakerState.CLOSED) is not breaker.state:
@@ -56,7 +56,7 @@ def tell_changes(pool: Pool, before: Mapping[str, Breaker], after: Mapping[str, 
             )
 
 
-def claim_probes(decision: Decision, now: datetime, deps: Deps) -> Decision:
+def claim_probes(decision: Decision, facts: Facts, deps: Deps) -> Decision:
     """The decision less the probes that another pool is just making of the same offering."""
     lost = [
         name
@@ -64,10 +64,15 @@ def claim_probes(decision: Decision, now: datetime, deps: Deps) -> Decision:
         if standing.shared is not None
         and standing.breaker is not None
         and not deps.stores.offerings.claim(
-            deps.provider_id, standing.shared, standing.breaker, now
+            deps.provider_id, standing.shared, standing.breaker, facts.now
         )
     ]
-    return decision.without(lost) if lost else decision
+    return decision.without(lost, facts) if lost else decision
+
+
+def ways_of(order: Order) -> frozenset[str]:
+    """All under which a refusal may be kept that says something about an order."""
+    return frozenset({order.launch_config_id, order.offering, credentials_key(order.location)})
 
 
 def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
@@ -76,36 +81,36 @@ def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
     A refusal of many orders at once is told once.  What answers a probe with anything but bad
     credentials shows that those hold.
     """
-    refused, told = set(), {}
+    refused = {}
     for outcome in outcomes:
         error, order = outcome.error, outcome.order
         if error is None:
-            _tell_success(plan, order, deps)
+            tell_success(plan, order, deps)
         elif not order.is_open:
-            key = _shared_key(error, order.offering)
-            refused |= {order.offering, key or order.offering}
-            told[key, error.kind] = error
-            if order.is_probe and key != WHOLE_PROVIDER:
-                _tell_works(plan, WHOLE_PROVIDER, deps)
-    for (key, _), error in told.items():
-        if key is not None:
+            key = _kept_under(error, order)
+            refused[key] = error
+            if order.is_probe and not isinstance(error, BadCredentialsError):
+                _tell_works(plan, credentials_key(order.location), deps)
+    for key, error in refused.items():
+        if isinstance(error, BadCredentialsError) or error.kind in SHARED_KINDS:
             _tell_refusal(plan, key, error, deps)
-    return refused
+    return set(refused)
 
 
-def _shared_key(error: CloudError, offering: str) -> str | None:
-    """Under what a refusal is kept for all pools, if it says anything about the others."""
+def _kept_under(error: CloudError, order: Order) -> str:
+    """Under what a refusal is kept: what others would meet too, else the launch config's own."""
     if isinstance(error, BadCredentialsError):
-        return WHOLE_PROVIDER
-    return offering if error.kind in SHARED_KINDS else None
+        return credentials_key(order.location)
+    return order.offering if error.kind in SHARED_KINDS else order.launch_config_id
 
 
-def _tell_success(plan: Plan, order: Order, deps: Deps) -> None:
+def tell_success(plan: Plan, order: Order, deps: Deps) -> None:
+    """An order brought machines: credentials hold, and what it probed works again."""
     if not order.launched:
         return
     provider_recovered(deps, Activity.LAUNCH)
     if order.is_probe:
-        for key in (order.offering, WHOLE_PROVIDER):
+        for key in (order.offering, credentials_key(order.location)):
             _tell_works(plan, key, deps)
 
 
@@ -114,40 +119,50 @@ def _tell_works(plan: Plan, key: str, deps: Deps) -> None:
 
 
 def _tell_refusal(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:
-    deps.stores.offerings.failed(
+    opened = deps.stores.offerings.failed(
         plan.provider_id, key, kind=error.kind, reason=str(error), at=deps.clock()
     )
-    meter.breaker_opened(plan.provider_id)
-    if key == WHOLE_PROVIDER:
+    if isinstance(error, BadCredentialsError):
         provider_failed(deps, Activity.LAUNCH, error)
-    logger.warning(
-        "an offering was refused", provider=plan.provider_id, offering=key, kind=error.kind
-    )
+    if opened:
+        meter.breaker_opened(plan.provider_id)
+        logger.warning(
+            "an offering was refused", provider=plan.provider_id, offering=key, kind=error.kind
+        )
 
 
-def freed(survey: Survey, deps: Deps) -> dict[str, Breaker]:
+def freed(survey: Survey, now: datetime) -> dict[str, Breaker]:
     """The offerings known, those of a quota due at once where there are fewer machines by now.
 
-    How many there were is what the first complete list after the refusal showed.
+    How many there were is what ``count_machines`` found.  One that is just being probed is left
+    to whoever does.
     """
-    now = deps.clock()
     found = {}
     for key, breaker in survey.offerings.items():
         place = survey.places.get(Location(location_of_offering(key)))
-        found[key] = breaker
-        if breaker.kind != "quota-exceeded" or breaker.is_closed or place is None:
-            continue
-        if breaker.machines is None:
-            _count_machines(key, breaker, place, deps)
-        elif place.baseline.machines < breaker.machines:
-            found[key] = replace(breaker, next_try=now)
+        is_freed = (
+            _waits_for_quota(breaker)
+            and breaker.machines is not None
+            and place is not None
+            and place.baseline.machines < breaker.machines
+        )
+        found[key] = replace(breaker, next_try=now) if is_freed else breaker
     return found
 
 
-def _count_machines(key: str, breaker: Breaker, place: Place, deps: Deps) -> None:
-    if place.complete is not None and place.complete > breaker.since:
-        after = replace(breaker, machines=place.baseline.machines)
-        deps.stores.offerings.counted(deps.provider_id, key, breaker, after)
+def count_machines(survey: Survey, deps: Deps) -> None:
+    """Note, of each quota that was hit, what the first complete list after it shows."""
+    for key, breaker in survey.offerings.items():
+        place = survey.places.get(Location(location_of_offering(key)))
+        if not _waits_for_quota(breaker) or breaker.machines is not None or place is None:
+            continue
+        if place.complete is not None and place.complete > breaker.since:
+            after = replace(breaker, machines=place.baseline.machines)
+            deps.stores.offerings.counted(deps.provider_id, key, breaker, after)
+
+
+def _waits_for_quota(breaker: Breaker) -> bool:
+    return breaker.kind == "quota-exceeded" and breaker.state is BreakerState.OPEN
 
 
 def end_pauses(pool: Pool, control: Control, deps: Deps) -> Control:
@@ -165,8 +180,8 @@ def end_pauses(pool: Pool, control: Control, deps: Deps) -> Control:
             at=pause.until,
             reason="the pause is over",
         )
-        seen = kept.copy()
-        del kept[name]
-        if deps.stores.pauses.write(pool.pool_id, seen, kept, event=event, now=now):
+        less = {key: value for key, value in kept.items() if key != name}
+        if deps.stores.pauses.write(pool.pool_id, kept, less, event=event, now=now):
             deps.outbox.send(outbox_key([event], now), [event])
+            kept = less
     return replace(control, pauses=kept)

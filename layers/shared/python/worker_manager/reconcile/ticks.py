@@ -13,13 +13,12 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from worker_manager.core.breaker import WHOLE_PROVIDER
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.core.standing import location_of_offering
 from worker_manager.observing import pauses, unlisted
 from worker_manager.queues import Message
-from worker_manager.reconcile.healing import freed
+from worker_manager.reconcile.healing import count_machines, freed
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -103,12 +102,13 @@ def provision_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
     survey = deps.stores.places.survey(deps.provider_id, deps.clock())
     members = survey.members
     stale = unlisted(survey.places.values(), deps.clock(), deps.timing)
-    offerings = freed(survey, deps)
+    offerings = freed(survey, deps.clock())
     deps.senders["provision"].send(
         _message(_for_pool(member, survey.places, stale, offerings, tick))
         for member in shuffled(members, tick)
     )
     _alarm(members, stale, deps)
+    count_machines(survey, deps)
     logger.info("provision tick", tick=tick.name, pools=len(members), offerings=len(offerings))
     return {"tick": tick.name, "pools": len(members), "stale": False}
 
