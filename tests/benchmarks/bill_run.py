@@ -5,17 +5,23 @@ Where to read next: ``bill`` (the arithmetic), ``deeds`` (what is measured).
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
+from infra.app import synthesise
+from infra.settings import STAGES
+from infra.stack import Code
 from tests.benchmarks.assumptions import Assumptions, assumptions_table
 from tests.benchmarks.bill import Standing, bill_table, bills, words
 from tests.benchmarks.deeds import measure_deeds
 from tests.benchmarks.results import Detail, Measure
 from tests.benchmarks.scene import a_scene
 from tests.benchmarks.world import ROOT
-from tests.functions.deployed import local_template
 
 if TYPE_CHECKING:
     from tests.benchmarks.scene import Deeds
@@ -58,11 +64,30 @@ def polling_usd(deeds: Deeds, assumptions: Assumptions) -> float:
 
 
 def standing(deeds: Deeds) -> Standing:
-    """What a stage has of things that are paid for by their number."""
-    kinds = Counter(found["Type"] for found in local_template()["Resources"].values())
+    """What ``prod`` has of things that are paid for by their number."""
+    kinds = Counter(found["Type"] for found in _production()["Resources"].values())
     return Standing(
         metrics=len(deeds.metrics),
         alarms=kinds["AWS::CloudWatch::Alarm"],
         dashboards=kinds["AWS::CloudWatch::Dashboard"],
         secrets=kinds["AWS::SecretsManager::Secret"],
     )
+
+
+@cache
+def _production() -> dict[str, Any]:
+    """The template of ``prod``; layers are not needed to count in it."""
+    with TemporaryDirectory() as folder:
+        layer = Path(folder) / "layer"
+        layer.mkdir()
+        (layer / "nothing.txt").write_text("")
+        code = Code(
+            functions=ROOT / "functions",
+            shared_layer=layer,
+            runtime_layer=layer,
+            pulse_layer=layer,
+            hash_of=lambda folder: folder.name,
+        )
+        file = synthesise(STAGES["prod"], code=code, outdir=Path(folder) / "out")
+        template: dict[str, Any] = json.loads(file.read_text())
+        return template

@@ -87,7 +87,9 @@ class Scene:
         folder = function.removesuffix("-aws").replace("-", "_")
         found = []
         asks = "WM_QUEUE_ROOT_URL" in self.stage.environment(function)
-        changes = {"WM_QUEUE_ROOT_URL": self.queue_url} if asks else {}
+        changes = {"POWERTOOLS_METRICS_NAMESPACE": "bench"}
+        if asks:
+            changes["WM_QUEUE_ROOT_URL"] = self.queue_url
         with self.stage.container(function, **changes):
             handle = import_module(f"functions.{folder}.handler").handle
             with self.meter.reading():
