@@ -24,8 +24,10 @@ from tests.reconcile.invariants import assert_sound
 from tests.reconcile.steps import CrashError
 from tests.reconcile.world import World, heads
 from worker_manager.core.errors import (
+    BadCredentialsError,
     CloudError,
     CloudUnavailableError,
+    InvalidLaunchConfigError,
     OutOfCapacityError,
     ThrottledError,
 )
@@ -41,6 +43,8 @@ FAULTS: dict[str, CloudError] = {
     "lost": CloudUnavailableError("the connection was reset"),
     "empty": OutOfCapacityError("none left"),
     "throttled": ThrottledError("slow", retry_after=timedelta(seconds=40)),
+    "refused": InvalidLaunchConfigError("no such image"),
+    "strangers": BadCredentialsError("who are you?"),
 }
 
 
@@ -93,7 +97,7 @@ class Walk(RuleBasedStateMachine):
     def fault(self, method: Method, fault: str, after_acting: bool) -> None:
         error = FAULTS[fault]
         lost = isinstance(error, CloudUnavailableError)
-        if method is Method.LAUNCH or not isinstance(error, OutOfCapacityError):
+        if method is Method.LAUNCH or isinstance(error, CloudUnavailableError | ThrottledError):
             self.world.provider.fail(method, error, after_acting=after_acting and lost)
 
     @precondition(lambda self: self.world.cloud.alive())
