@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from tests.benchmarks.day_books import HealthBook
 from worker_manager.core import surplus
 from worker_manager.core.activity import Activity, QueueCounts
-from worker_manager.core.breaker import SHARED_KINDS, WHOLE_PROVIDER
+from worker_manager.core.breaker import SHARED_KINDS
 from worker_manager.core.lifecycle import (
     Gone,
     Keep,
@@ -189,7 +189,6 @@ class DayPool:
             self.offerings.failed(order.offering, kind, now)
         elif kind is None and order.is_probe:
             self.offerings.worked(order.offering, now)
-            self.offerings.worked(WHOLE_PROVIDER, now)
 
     def _row(self, machine: Machine, order: Order, now: datetime) -> Worker:
         lifecycle = self.pool.lifecycle

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from tests.factories import NOW, a_head, a_pool, a_worker, an_order
+from tests.factories import NOW, REGION, a_head, a_pool, a_worker, an_order
 from worker_manager.core.activity import QueueCounts
 from worker_manager.core.breaker import (
-    WHOLE_PROVIDER,
     Breaker,
     BreakerState,
+    credentials_key,
     probe,
     recover,
     trip,
@@ -138,7 +138,7 @@ pauses = st.dictionaries(
 )
 own_breakers = st.dictionaries(st.sampled_from(NAMES), a_breaker())
 shared_breakers = st.dictionaries(
-    st.sampled_from([WHOLE_PROVIDER, *OFFERINGS]), a_breaker(), max_size=2
+    st.sampled_from([credentials_key(REGION), *OFFERINGS]), a_breaker(), max_size=2
 )
 
 

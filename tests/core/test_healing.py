@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.strategies import STOPPING_LIMIT, facts
-from tests.factories import NOW, POOL_ID, a_head, a_pool, a_worker
+from tests.factories import NOW, POOL_ID, REGION, a_head, a_pool, a_worker
 from worker_manager.core.activity import QueueCounts
 from worker_manager.core.breaker import (
-    WHOLE_PROVIDER,
     Breaker,
     BreakerState,
+    credentials_key,
     judge_all,
     probe,
     recover,
@@ -135,13 +135,16 @@ def test_credentials_that_failed_are_tried_with_one_launch_config() -> None:
     observed = seen(
         [a_head("lc-a"), a_head("lc-b")],
         pending=9,
-        offerings={WHOLE_PROVIDER: an_open("not-authorized", ago=2)},
+        offerings={credentials_key(REGION): an_open("not-authorized", ago=2)},
     )
 
     decision = decide(observed, Random(1))
 
     assert chosen(decision) == {"lc-a": 1}
-    assert decision.reasons == (WAITING, "the provider's credentials do not hold (not-authorized)")
+    assert decision.reasons == (
+        WAITING,
+        "the provider's credentials do not hold there (not-authorized)",
+    )
 
 
 # Where all are closed off
@@ -304,12 +307,29 @@ def test_a_probe_that_somebody_else_makes_is_taken_out_and_nothing_else() -> Non
     )
     decision = decide(observed, Random(1))
 
-    rest = decision.without(["lc-a"])
+    rest = decision.without(["lc-a"], observed)
 
     assert chosen(decision) == {"lc-a": 1, "lc-b": 8}
     assert chosen(rest) == {"lc-b": 8}
     assert not rest.probing.covers("lc-a")
     assert rest.probing.shared == {}
+    assert "another pool is finding out" in rest.reasons[-1]
+
+
+def test_a_pool_that_lost_its_probe_to_another_keeps_its_turn() -> None:
+    observed = seen(
+        [a_head("lc-a", offering=SPOT)],
+        pending=9,
+        offerings={SPOT: an_open("no-capacity", ago=5)},
+        probed=NOW - timedelta(minutes=9),
+        probe_wait=timedelta(minutes=4),
+    )
+
+    rest = decide(observed, Random(1)).without(["lc-a"], observed)
+
+    assert rest.choices == []
+    assert (rest.probing.probed, rest.probing.wait) == (observed.probed, observed.probe_wait)
+    assert WAITING not in rest.reasons
 
 
 # Properties
@@ -388,3 +408,40 @@ def test_breakers_of_a_pool_are_for_its_own_launch_configs_alone() -> None:
     )
 
     assert ordered(observed) == {"lc-a": 3}
+
+
+# What the rules make of mixed failures
+
+
+def test_a_broken_image_in_a_place_short_of_machines_is_still_broken() -> None:
+    health = Health(
+        launched=20,
+        failed={"never-registered": 20, "no-capacity": 1},
+        failed_at=NOW,
+        failed_kind="no-capacity",
+        failed_reason="none left",
+    )
+
+    after = judge_all([a_head("lc-a")], {}, {"lc-a": health}, [], NOW)
+
+    assert after["lc-a"].kind == "never-registered"
+    assert after["lc-a"].reason == "20 machines never came up, 0 did"
+
+
+def test_a_place_that_has_nothing_waits_longer_in_whichever_way_it_says_so() -> None:
+    breaker, waits = None, []
+    at = NOW
+    for kind in ("no-capacity", "quota-exceeded", "no-capacity", "quota-exceeded"):
+        breaker = trip(breaker, kind, "none", at)
+        assert breaker.next_try is not None
+        waits.append(breaker.next_try - at)
+        at = breaker.next_try
+        breaker = probe(breaker, at)
+
+    assert waits == [timedelta(minutes=minutes) for minutes in (2, 10, 8, 30)]
+
+
+def test_one_that_is_open_stays_as_it_is_whatever_was_under_way() -> None:
+    open_one = trip(None, "no-capacity", "none", NOW)
+
+    assert trip(open_one, "quota-exceeded", "no more", NOW + timedelta(minutes=1)) == open_one

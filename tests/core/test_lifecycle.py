@@ -22,7 +22,8 @@ from worker_manager.core.lifecycle import (
     Verdict,
     settle,
 )
-from worker_manager.core.model import MachineStatus, State, Worker
+from worker_manager.core.model import MachineStatus, State, Surplus, Worker
+from worker_manager.core.surplus import SPOT_INTERRUPTION
 from worker_manager.core.timing import Timing
 
 TIMING = Timing()
@@ -104,7 +105,7 @@ def test_a_machine_that_its_cloud_never_runs_has_its_own_time_and_reason() -> No
 
     assert judge(waiting, MachineStatus.PENDING) == Keep()
     assert judge(waiting, MachineStatus.PENDING, now=NOW + MINUTE) == Stop(
-        "did not run in its cloud in time", "never-registered"
+        "did not run in its cloud in time", "lost"
     )
 
 
@@ -370,3 +371,18 @@ def test_a_worker_is_stopped_for_a_reason_and_never_comes_back(
         assert not isinstance(verdict, Stop | Note | Launched)
     if status is MachineStatus.GONE:
         assert isinstance(verdict, Gone)
+
+
+def test_a_spot_machine_that_was_taken_back_is_no_broken_image() -> None:
+    told = Surplus(True, SPOT_INTERRUPTION, NOW)
+    booting = a_worker(state=State.REQUESTED, surplus=told)
+
+    assert judge(booting, MachineStatus.GONE) == Gone("spot interruption", by="cloud")
+
+
+def test_one_that_was_told_to_go_and_went_says_why() -> None:
+    told = Surplus(True, "over capacity", NOW)
+
+    assert judge(a_worker(surplus=told), MachineStatus.GONE) == Gone(
+        "over capacity", by="worker-manager"
+    )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.core.strategies import heads, healths
 from tests.factories import NOW, POOL_ID, REGION, a_head, a_worker
-from worker_manager.core.breaker import WHOLE_PROVIDER, probe, recover, trip
+from worker_manager.core.breaker import credentials_key, probe, recover, trip
 from worker_manager.core.health import FAILURE_KINDS, Health, Waiting
 from worker_manager.core.model import Location, Pause, State
 from worker_manager.core.standing import (
@@ -129,7 +129,7 @@ def test_weight_zero_is_off_even_for_the_only_one_and_whatever_else_fails() -> N
     assert (found["lc-a"].held, found["lc-a"].weight) == (Held.OFF, 0)
     assert not found["lc-a"].may_be_probed
     assert found["lc-b"].weight == pytest.approx(1)
-    broken = replace(CALM, breakers={"lc-a": OPEN}, offerings={WHOLE_PROVIDER: OPEN})
+    broken = replace(CALM, breakers={"lc-a": OPEN}, offerings={credentials_key(REGION): OPEN})
     assert not standings([off], broken)["lc-a"].may_be_probed
 
 
@@ -220,7 +220,7 @@ def test_each_thing_that_holds_a_launch_config_back_is_told_apart() -> None:
     assert held(head, not_before={REGION: NOW}) is None
     assert held(head, stale={REGION: NOW - 4 * MINUTE}) is Held.UNLISTED
     assert held(head, stale={REGION: NOW - 3 * MINUTE}) is None
-    assert held(head, offerings={WHOLE_PROVIDER: OPEN}) is Held.PROVIDER
+    assert held(head, offerings={credentials_key(REGION): OPEN}) is Held.PROVIDER
     assert held(head, offerings={SPOT: OPEN}) is Held.OFFERING
     assert held(head, breakers={"lc-a": OPEN}) is Held.BREAKER
     assert held(head, breakers={"lc-a": recover(OPEN, NOW)}) is None
@@ -267,7 +267,7 @@ def test_what_nobody_can_name_is_an_offering_of_its_own_launch_config() -> None:
     assert offering_key(a_head(offering=SPOT), "other/pool") == SPOT
     assert location_of_offering(offering_key(nameless, POOL_ID)) == REGION
     assert location_of_offering(SPOT) == REGION
-    assert location_of_offering(WHOLE_PROVIDER) == WHOLE_PROVIDER
+    assert location_of_offering(credentials_key(REGION)) == REGION
 
 
 def test_outcomes_count_again_from_when_the_last_of_the_breakers_closed() -> None:
@@ -277,7 +277,7 @@ def test_outcomes_count_again_from_when_the_last_of_the_breakers_closed() -> Non
     found = forgiven(POOL_ID, both, {"lc-a": closed[9], "lc-b": OPEN}, {SPOT: closed[6]})
 
     assert found == {"lc-a": NOW - 6 * MINUTE}
-    everywhere = forgiven(POOL_ID, both, {}, {WHOLE_PROVIDER: closed[3], SPOT: OPEN})
+    everywhere = forgiven(POOL_ID, both, {}, {credentials_key(REGION): closed[3], SPOT: OPEN})
     assert everywhere == {"lc-a": NOW - 3 * MINUTE, "lc-b": NOW - 3 * MINUTE}
 
 

@@ -65,7 +65,7 @@ def _way_of_scans(running: RunningStage) -> str:
 
 def test_the_clock_clears_up_and_publishes_without_a_pool(running: RunningStage) -> None:
     assert running.deployed.call("expire", {}) == {"pools": 0, "failed": 0}
-    assert running.deployed.call("publish", {}) == {"waiting": 0, "sent": 0}
+    assert running.deployed.call("publish", {}) == {"waiting": 0, "sent": 0, "mail": {}}
 
 
 def test_a_deleted_pool_is_drained_left_and_removed(running: RunningStage) -> None:

@@ -9,7 +9,7 @@ from pynamodb.exceptions import UpdateError
 
 from tests.factories import NOW
 from tests.store.wire import half_processed, refused
-from worker_manager.core.breaker import WHOLE_PROVIDER, BreakerState, probe, recover, trip
+from worker_manager.core.breaker import BreakerState, credentials_key, probe, recover, trip
 from worker_manager.core.health import REMEMBERED
 from worker_manager.store.offerings import OfferingStore
 from worker_manager.store.places import PlaceStore
@@ -55,10 +55,11 @@ def test_a_refusal_is_known_to_all_who_ask_for_the_same_there(store: OfferingSto
     assert store.known("google", [SPOT], now=NOW) == {}
 
 
-def test_the_whole_providers_breaker_is_always_asked_for(store: OfferingStore) -> None:
-    refuse(store, WHOLE_PROVIDER)
+def test_the_breaker_of_the_locations_credentials_is_asked_for_too(store: OfferingStore) -> None:
+    refuse(store, credentials_key("us-east-1"))
 
-    assert store.known("aws", [], now=NOW).keys() == {WHOLE_PROVIDER}
+    assert store.known("aws", [SPOT], now=NOW).keys() == {credentials_key("us-east-1")}
+    assert store.known("aws", [], now=NOW) == {}
 
 
 def test_a_batch_that_was_answered_in_part_is_asked_again(store: OfferingStore, wire: Wire) -> None:

@@ -7,7 +7,7 @@ its kind; a probe that succeeds closes it, and what failed before is forgotten.
 
 Refusals that any other pool would meet too are kept per *offering* (location, zone, machine type,
 spot or not), so that one pool's failure spares all others the same call; credentials that do not
-hold are kept for the provider as a whole; everything else is the launch config's own.
+hold close a location as a whole; everything else is the launch config's own.
 
 Where to read next: ``health`` (the outcomes that are judged), ``standing`` (what a breaker does to
 a launch config), ``store.offerings``.
@@ -30,8 +30,15 @@ if TYPE_CHECKING:
 
     from worker_manager.core.model import Json, LaunchConfigHead, Worker
 
-WHOLE_PROVIDER = "*"
-"""Offering under which the breaker of a provider's credentials is kept."""
+
+def credentials_key(location: str) -> str:
+    """Offering under which the breaker of the credentials is kept: all that is in a location.
+
+    One call a location finds out that they hold nowhere; and a region that the account may not
+    use takes nothing from the others.
+    """
+    return f"{location}/*"
+
 
 SHARED_KINDS = frozenset({"no-capacity", "quota-exceeded"})
 """Refusals that say something about the offering, whoever asks."""
@@ -132,7 +139,7 @@ def trip(before: Breaker | None, kind: str, reason: str, at: datetime) -> Breake
     when it opened tells nothing new.
     """
     kind = failure_kind(kind)
-    if before is not None and before.state is BreakerState.OPEN and before.kind == kind:
+    if before is not None and before.state is BreakerState.OPEN:
         return before
     step = _step(before, kind, at)
     first, longest = BACK_OFF[kind]
@@ -141,11 +148,16 @@ def trip(before: Breaker | None, kind: str, reason: str, at: datetime) -> Breake
 
 
 def _step(before: Breaker | None, kind: str, at: datetime) -> int:
-    if before is None or before.kind != kind:
+    if before is None or not _are_alike(before.kind, kind):
         return 0
     if before.is_closed:
         return before.step if at - before.since <= CALM else 0
     return before.step + 1
+
+
+def _are_alike(one: str, other: str) -> bool:
+    """Whether a wait goes on: a place that has nothing may say so in either of two ways."""
+    return one == other or SHARED_KINDS.issuperset({one, other})
 
 
 def probe(before: Breaker, at: datetime) -> Breaker:
@@ -198,15 +210,22 @@ def _judge_probe(before: Breaker, health: Health, now: datetime) -> Breaker:
 def _trips(
     before: Breaker | None, health: Health, running: int, now: datetime
 ) -> tuple[str, str, datetime] | None:
-    """Kind, reason and time, if the outcomes open a closed breaker."""
+    """Kind, reason and time, if the outcomes open a closed breaker.
+
+    Machines that never came up are judged by their number, whatever failed last: in a place that
+    is short of machines too, a broken image is still one.
+    """
+    bad, good = health.boot_failures, health.came_up
+    if bad > good and (not running or bad >= TREND):
+        kind = max(sorted(BOOT_KINDS), key=lambda one: health.failed.get(one, 0))
+        last = health.failed_reason if health.failed_kind == kind else ""
+        return kind, last or f"{bad} machines never came up, {good} did", now
     failed, kind = health.failed_at, health.failed_kind
-    if failed is None or _is_shared(kind) or (before is not None and failed <= before.since):
+    if failed is None or kind in BOOT_KINDS or _is_shared(kind):
         return None
-    if kind in BOOT_KINDS:
-        bad, good = health.boot_failures, health.came_up
-        if bad <= good or (running and bad < TREND):
-            return None
-    elif health.launched_at is not None and health.launched_at > failed:
+    if before is not None and failed <= before.since:
+        return None
+    if health.launched_at is not None and health.launched_at > failed:
         return None
     return kind, health.failed_reason, now
 

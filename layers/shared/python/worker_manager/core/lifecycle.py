@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.events import WORKER_STOPPED, with_event
 from worker_manager.core.model import MachineStatus, State, Worker
+from worker_manager.core.surplus import is_interrupted
 
 if TYPE_CHECKING:
     from worker_manager.core.activity import Activity
@@ -121,10 +122,13 @@ def settle(
 
 
 def _gone(worker: Worker) -> Verdict:
-    if worker.state is State.REQUESTED:
-        return Gone("the machine vanished before it registered", "never-registered")
     if worker.state is State.STOPPING:
         return Gone(worker.stop_reason or "removed", by=None)
+    told = worker.surplus if worker.surplus and worker.surplus.terminate else None
+    if told is not None:
+        return Gone(told.reason, by=OUTSIDE if is_interrupted(worker) else OURSELVES)
+    if worker.state is State.REQUESTED:
+        return Gone("the machine vanished before it registered", "never-registered")
     return Gone("the machine is gone")
 
 
@@ -142,8 +146,9 @@ def _requested(worker: Worker, status: MachineStatus, now: datetime) -> Verdict:
     if worker.launched is None and status is MachineStatus.RUNNING:
         return Launched(deadline=now + worker.registration)
     if worker.deadline is not None and now > worker.deadline:
-        what = "register" if worker.launched else "run in its cloud"
-        return Stop(f"did not {what} in time", "never-registered")
+        if worker.launched is None:
+            return Stop("did not run in its cloud in time", "lost")
+        return Stop("did not register in time", "never-registered")
     return Keep()
 
 

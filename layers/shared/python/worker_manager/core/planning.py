@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from worker_manager.core.health import Health
     from worker_manager.core.model import Pause
 
+PROBED_ELSEWHERE = "another pool is finding out whether what is closed off works again"
+
 TOLD = 40
 """Launch configs whose standing a stored decision tells; of the others only how many they are."""
 
@@ -115,11 +117,21 @@ class Decision:
             return ""
         return hashlib.sha256("\n".join(self.reasons).encode()).hexdigest()[:16]
 
-    def without(self, launch_configs: Iterable[str]) -> Decision:
-        """The decision less the probes of these: somebody else is making them."""
+    def without(self, launch_configs: Iterable[str], facts: Facts) -> Decision:
+        """The decision less the probes of these, which another pool is making.
+
+        Nothing probed is no probe: the pool's own turn is still to come.
+        """
         lost = set(launch_configs)
         kept = [c for c in self.choices if c.head.launch_config_id not in lost]
-        return replace(self, choices=kept, probing=self.probing.without(lost))
+        probing = self.probing.without(lost)
+        if not probing.standings:
+            probing = replace(probing, probed=facts.probed, wait=facts.probe_wait)
+        why = self.reasons if kept else self.reasons[1:]
+        told = {**self.facts, "launchConfigs": _told(self.standings, kept)}
+        return replace(
+            self, choices=kept, probing=probing, reasons=(*why, PROBED_ELSEWHERE), facts=told
+        )
 
 
 def decide(facts: Facts, chance: Chance) -> Decision:
@@ -247,7 +259,7 @@ def _reasons(
     found = {_in_the_way(s) for s in standing if s.held not in (None, Held.OFF, Held.NO_ROOM)}
     if any(s.held is Held.NO_ROOM for s in standing):
         found.add("some launch configs are at their maximum")
-    if 0 < _rate(standing) < 1 and any(s.held is None for s in standing):
+    if _rate(standing) < 1 and any(s.held is None for s in standing):
         found.add("every launch config fails at times: less is ordered than is wanted")
     reasons = sorted(found)
     if estimated.held_back:

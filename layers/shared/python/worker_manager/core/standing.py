@@ -5,7 +5,7 @@ The weight of one that takes part::
     base   = initialWeight × what its outcomes leave (``health.outcome_factor``)
     fair   = base / sum of all bases
     step   = max(existing, wanted)
-    weight = max(0, fair × (existing + step) / step − its own existing / step)
+    weight = fair × (existing + step) / step − its own existing / step, hardly above 0 at least
 
 ``fair`` is the share of the pool that it should have, and ``step`` so much new capacity, spread by
 these weights, brings the pool there: with 10 running on A and 5 on B the next go 0.33 / 0.66, and
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.breaker import WHOLE_PROVIDER, Breaker
+from worker_manager.core.breaker import Breaker, credentials_key
 from worker_manager.core.health import Health, Waiting, lateness, outcome_factor
 from worker_manager.core.model import State
 from worker_manager.core.moments import to_wire
@@ -48,7 +48,7 @@ class Held(StrEnum):
     UNLISTED = "its location cannot be listed"
     BREAKER = "its breaker is open"
     OFFERING = "what it asks for is out of capacity or quota"
-    PROVIDER = "the provider's credentials do not hold"
+    PROVIDER = "the provider's credentials do not hold there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,8 @@ def forgiven(
     found = {}
     for head in heads:
         name = head.launch_config_id
-        shared = (offerings.get(WHOLE_PROVIDER), offerings.get(offering_key(head, pool_id)))
+        keys = (credentials_key(head.location), offering_key(head, pool_id))
+        shared = (offerings.get(key) for key in keys)
         known = (breakers.get(name), *shared)
         closed = [one.since for one in known if one is not None and one.is_closed]
         if closed:
@@ -211,7 +212,8 @@ def _held(standing: Standing, pool_id: str, conditions: Conditions) -> Standing:
 
 def _behind_breakers(standing: Standing, offering: str, conditions: Conditions) -> Standing:
     """Held by the first breaker that is not closed, the widest one first."""
-    for key, held in ((WHOLE_PROVIDER, Held.PROVIDER), (offering, Held.OFFERING)):
+    credentials = credentials_key(standing.head.location)
+    for key, held in ((credentials, Held.PROVIDER), (offering, Held.OFFERING)):
         shared = conditions.offerings.get(key)
         if shared is not None and not shared.is_closed:
             return replace(standing, held=held, breaker=shared, shared=key)

@@ -20,6 +20,7 @@ from worker_manager.core.model import (
     Plan,
     Pool,
 )
+from worker_manager.reconcile.healing import tell_success
 from worker_manager.reconcile.launching import carry_out, count_outcome, settled
 from worker_manager.telemetry import logger
 
@@ -126,6 +127,7 @@ def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | N
             # Every answer was to wait: nothing was done, and no launch config is to blame.
             kind = None if order.not_before and not order.doubtful else "lost"
             count_outcome(plan, ended[order.order_id], kind, deps)
+            tell_success(plan, ended[order.order_id], deps)
         logger.info("orders ended", pool=pool.pool_id, tick=plan.tick, count=len(ended))
     if not todo.resend:
         return plan

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.breaker import WHOLE_PROVIDER
 from worker_manager.core.errors import (
     BadCredentialsError,
     CloudError,
@@ -38,7 +37,7 @@ from worker_manager.core.model import (
 )
 from worker_manager.metrics import meter
 from worker_manager.queues import Message
-from worker_manager.reconcile.healing import Outcome, learn
+from worker_manager.reconcile.healing import Outcome, learn, ways_of
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
@@ -75,7 +74,7 @@ def carry_out(
         group = [
             order
             for order in orders[start : start + deps.parallel]
-            if refused.isdisjoint({order.offering, WHOLE_PROVIDER})
+            if refused.isdisjoint(ways_of(order))
         ]
         if not group:
             continue
@@ -229,7 +228,7 @@ def _report_failures(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> Non
 def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
     """Add what is settled to the metrics, and to the health of its launch config.
 
-    Credentials that do not hold are not its fault.
+    Neither credentials that do not hold nor a cloud that cannot be reached are its fault.
     """
     for outcome in outcomes:
         if isinstance(outcome.error, ThrottledError):
@@ -237,8 +236,8 @@ def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
         if outcome.order.state is OrderState.SETTLED:
             error = outcome.error
             meter.launched(plan.provider_id, instances=outcome.order.launched)
-            blames = error is not None and not isinstance(error, BadCredentialsError)
-            kind, reason = (error.kind, str(error)) if error and blames else (None, "")
+            blameless = isinstance(error, BadCredentialsError | NotReachedError)
+            kind, reason = (error.kind, str(error)) if error and not blameless else (None, "")
             count_outcome(plan, outcome.order, kind, deps, reason=reason)
 
 

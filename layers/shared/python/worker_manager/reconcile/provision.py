@@ -66,9 +66,8 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
         return _see_off(message, pool, finished, deps, deadline)
     finished = end_pauses(pool, finished, deps)
     facts = observe_for(message, pool, finished, deps)
-    tell_changes(pool, finished.breakers, facts.breakers)
     decision = decide(facts, Random(f"{pool.pool_id}@{message.tick}"))
-    decision = claim_probes(decision, facts.now, deps)
+    decision = claim_probes(decision, facts, deps)
     report = _act(message, finished, facts, decision, deps=deps, deadline=deadline)
     let_go(facts, decision.estimate, deps, deadline)
     logger.info(
@@ -155,10 +154,12 @@ def _act(
     }
     if not plan.orders:
         _remember(plan, control, memory, deps)
+        tell_changes(pool, control.breakers, decision.probing.breakers)
         return Report(pool.pool_id, "nothing ordered", 0, decision.reasons, decision.facts)
     noted = deps.stores.plans.note(plan, control, **memory)
     if noted is None:
         return Report(pool.pool_id, "lost to another planner")
+    tell_changes(pool, control.breakers, decision.probing.breakers)
     bodies = bodies_of(pool.pool_id, plan.orders, deps)
     done = carry_out(
         plan, plan.orders, bodies=bodies, lifecycle=pool.lifecycle, deps=deps, deadline=deadline
@@ -189,7 +190,8 @@ def _see_off(
     if not orphaned or deps.provider_id not in pool.previous_provider_ids:
         return Report(pool.pool_id, "moved to another provider")
     facts = observe_for(message, replace(pool, heads=()), control, deps)
-    let_go(facts, NOTHING_NEEDED, deps, deadline)
+    own = [worker for worker in facts.workers if worker.provider_id == deps.provider_id]
+    let_go(replace(facts, workers=own), NOTHING_NEEDED, deps, deadline)
     return Report(pool.pool_id, "nobody plans for it any more")
 
 

@@ -142,7 +142,7 @@ def _for_pool(
     concern_it = {
         key: breaker
         for key, breaker in offerings.items()
-        if key == WHOLE_PROVIDER or location_of_offering(key) in member.places
+        if location_of_offering(key) in member.places
     }
     return ProvisionPool(
         pool_id=member.pool_id,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from pynamodb.exceptions import UpdateError
 
-from worker_manager.core.breaker import WHOLE_PROVIDER, Breaker, probe, recover, trip
+from worker_manager.core.breaker import Breaker, credentials_key, probe, recover, trip
 from worker_manager.core.health import REMEMBERED, WINDOW
+from worker_manager.core.standing import location_of_offering
 from worker_manager.store.places import OFFERING, to_offering
 from worker_manager.store.transactions import is_condition_failure
 
@@ -40,8 +41,11 @@ class OfferingStore:
     def known(
         self, provider_id: str, offerings: Collection[str], *, now: datetime
     ) -> dict[str, Breaker]:
-        """Those of ``offerings``, and the whole provider's, that failed lately."""
-        wanted = sorted({OFFERING + name for name in (*offerings, WHOLE_PROVIDER)})
+        """Those of ``offerings``, and their locations' credentials, that failed lately."""
+        places = {credentials_key(location_of_offering(name)) for name in offerings}
+        wanted = sorted({OFFERING + name for name in {*offerings, *places}})
+        if not wanted:
+            return {}
         keys = [(provider_id, name) for name in wanted]
         found = self._model.batch_get(keys, consistent_read=True)
         return dict(one for item in found if (one := to_offering(item, now)) is not None)
@@ -52,12 +56,14 @@ class OfferingStore:
 
     def failed(
         self, provider_id: str, offering: str, *, kind: str, reason: str, at: datetime
-    ) -> None:
-        """A call was refused at ``at``; whoever reports the same meanwhile is as right."""
+    ) -> bool:
+        """A call was refused at ``at``; whether this opened the breaker.
+
+        Whoever reports the same meanwhile is as right.
+        """
         before = self.get(provider_id, offering)
         after = trip(before, kind, reason, at)
-        if after != before:
-            self._write(provider_id, offering, before, after)
+        return after != before and self._write(provider_id, offering, before, after)
 
     def worked(self, provider_id: str, offering: str, at: datetime) -> None:
         """A probe got its machine: closed again, and remembered for a while."""

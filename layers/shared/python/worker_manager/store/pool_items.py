@@ -23,7 +23,7 @@ from worker_manager.core.model import (
 from worker_manager.core.moments import from_wire
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pynamodb.expressions.update import Action
     from pynamodb.transactions import TransactWrite
@@ -34,6 +34,10 @@ POOL = "pool"
 CONTROL = "ctl"
 BODY = "body#"
 """Sort keys of a definition, of its control item and, followed by an id, of a body."""
+
+MANY_BREAKERS = 100
+SHORT_REASON = 30
+"""From how many breakers on their reasons are cut, and to how many characters."""
 
 
 def pool_item(model: type[PoolItem], pool: Pool) -> PoolItem:
@@ -133,10 +137,18 @@ def memory(model: type[PoolItem], after: Control) -> list[Action]:
     """
     return [
         model.reasons_hash.set(after.reasons_hash),
-        model.breakers.set({name: one.to_json() for name, one in after.breakers.items()}),
+        model.breakers.set(_stored_breakers(after.breakers)),
         model.probed.set(after.probed) if after.probed else model.probed.remove(),
         model.probe_wait.set(after.probe_wait.total_seconds()),
     ]
+
+
+def _stored_breakers(breakers: Mapping[str, Breaker]) -> dict[str, Any]:
+    """Breakers as they are stored: of very many the reasons are cut, so that an item holds them."""
+    stored = {name: breaker.to_json() for name, breaker in breakers.items()}
+    if len(stored) <= MANY_BREAKERS:
+        return stored
+    return {name: {**one, "reason": one["reason"][:SHORT_REASON]} for name, one in stored.items()}
 
 
 def to_pause(stored: Json) -> Pause:
