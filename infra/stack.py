@@ -238,8 +238,6 @@ class WorkerManagerStack(Stack):
             self._function("publish", timeout_seconds=60)
             .reads(tables.pools)
             .writes(tables.providers, tables.workers)
-            .knows(WM_QUEUE_ROOT_URL=self.queue_root_url)
-            .opens("WM_AUTH_SECRET", self.auth_secret)
             .publishes_to(self.bus)
             .runs_every(Duration.minutes(1))
         )

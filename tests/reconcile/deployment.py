@@ -85,7 +85,6 @@ class Deployment:
         self.keeper = Keeper(
             stores=self.stores,
             outbox=self.outbox,
-            queue=self.queue,
             clock=self.clock,
             timing=self.timing,
             providers=tuple(provider_ids),

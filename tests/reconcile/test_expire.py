@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.factories import NOW, POOL_ID, a_head, a_pool, a_worker
-from tests.fake_queue import FakeQueue
 from worker_manager.core.definition import digest
 from worker_manager.core.events import WORKER_RUNNING, worker_event
 from worker_manager.core.model import NULL_PROVIDER, LaunchConfigHead, Location, Pool, State
@@ -60,7 +59,6 @@ class House:
         self.tables = tables
         self.now = NOW
         self.bus = Bus()
-        self.queue = FakeQueue()
         self.workers = WorkerStore(tables, kept=timing.worker_kept)
         self.pools = PoolStore(tables)
         self.places = PlaceStore(tables)
@@ -80,7 +78,6 @@ class House:
             outbox=Outbox(
                 bus=self.bus, places=self.places, workers=self.workers, errors=self.errors
             ),
-            queue=self.queue,
             clock=lambda: self.now,
             timing=timing,
             providers=("aws", "static"),

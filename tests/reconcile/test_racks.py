@@ -10,7 +10,6 @@ import pytest
 
 from tests.factories import NOW, POOL_ID, a_head, a_worker
 from tests.reconcile.test_expire import HOUR, NOWHERE, House, a_static_worker, an_event
-from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.model import NULL_PROVIDER, Surplus
 from worker_manager.core.surplus import ARCHIVED, NEEDED, OVER_CAPACITY
 from worker_manager.reconcile.publish import publish
@@ -55,7 +54,7 @@ def test_a_worker_of_an_archived_launch_config_is_told_within_a_minute(house: Ho
     assert answer(house, worker) == (True, ARCHIVED)
 
 
-def test_nothing_is_asked_or_written_while_nothing_changes(house: House) -> None:
+def test_nothing_is_written_while_nothing_changes(house: House) -> None:
     define(house, "lc-a")
     current = house.put(a_static_worker(launch_config_id="lc-a"))
     define(house, "lc-b")
@@ -66,10 +65,8 @@ def test_nothing_is_asked_or_written_while_nothing_changes(house: House) -> None
     )
     house.put(a_static_worker("rack-3", launch_config_id="lc-b"))
     tick(house)
-    calls = house.queue.calls["activity"]
     versions = [house.workers.get(w.key) for w in (current, told)]
     tick(house)
-    assert house.queue.calls["activity"] == calls == 1
     assert [house.workers.get(w.key) for w in (current, told)] == versions
 
 
@@ -90,53 +87,16 @@ def test_a_worker_that_registers_meanwhile_is_not_told(
 ) -> None:
     define(house, "lc-b")
     worker = house.put(a_static_worker(launch_config_id="lc-a"))
-    ask = house.queue.activity
+    read = house.pools.get
 
     def registers(pool_id: str) -> Any:
         house.workers.change(worker, launch_config_id="lc-b")
-        return ask(pool_id)
+        return read(pool_id)
 
-    monkeypatch.setattr(house.queue, "activity", registers)
+    monkeypatch.setattr(house.pools, "get", registers)
     tick(house)
 
     assert answer(house, worker) is None
-
-
-def test_a_quarantined_worker_is_told_when_it_is_no_more(house: House) -> None:
-    """Report B22 (#4928): a quarantined machine is kept for whoever looks into it."""
-    define(house, "lc-b")
-    held, free = (
-        house.put(a_static_worker(name, launch_config_id="lc-a")) for name in ("rack-1", "rack-2")
-    )
-    house.queue.set_activity(POOL_ID, "racks", "rack-1", quarantine_until=NOW + HOUR)
-    house.queue.set_activity(POOL_ID, "racks", "rack-2", quarantine_until=NOW)
-    tick(house)
-    assert answer(house, held) is None
-    assert answer(house, free) == (True, ARCHIVED)
-
-    house.now += HOUR
-    tick(house)
-
-    assert answer(house, held) == (True, ARCHIVED)
-
-
-def test_while_the_queue_does_not_answer_nobody_is_told_but_answers_are_taken_back(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    define(house, "lc-b")
-    old = house.put(a_static_worker(launch_config_id="lc-a"))
-    back = house.put(
-        a_static_worker("rack-2", launch_config_id="lc-b", surplus=Surplus(True, ARCHIVED, NOW))
-    )
-
-    def fails(_: str) -> Any:
-        raise QueueUnavailableError("the queue has a bad day")
-
-    monkeypatch.setattr(house.queue, "activity", fails)
-    tick(house)
-
-    assert answer(house, old) is None
-    assert answer(house, back) == (False, NEEDED)
 
 
 def test_workers_of_a_deleted_pool_are_told(house: House) -> None:

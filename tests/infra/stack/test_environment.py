@@ -68,7 +68,7 @@ def test_every_table_has_the_variable_that_the_library_knows(local_template: Tem
         ("workers-api", {"WM_QUEUES", "WM_AUTH_SECRET", "WM_BUS", "WM_TRUSTED_EC2_KEYS"}),
         ("queue-api", {"WM_TABLE_QUEUE", "WM_AUTH_SECRET"}),
         ("expire", {"WM_TABLE_WORKERS", "WM_BUS"}),
-        ("publish", {"WM_TABLE_PROVIDERS", "WM_BUS", "WM_QUEUE_ROOT_URL"}),
+        ("publish", {"WM_TABLE_PROVIDERS", "WM_BUS"}),
     ],
 )
 def test_a_function_is_told_what_its_job_needs(
@@ -87,9 +87,8 @@ def test_secrets_are_told_only_to_those_who_open_them(local_template: Template) 
         for name in names(local_template)
     }
 
-    assert told["provision-tick-aws"] == told["expire"] == set()
+    assert told["provision-tick-aws"] == told["expire"] == told["publish"] == set()
     assert told["pools-api"] == told["workers-api"] == told["queue-api"] == {"WM_AUTH_SECRET"}
-    assert told["publish"] == {"WM_AUTH_SECRET"}
     assert told["scan-tick-aws"] == told["advance-aws"] == {"WM_CLOUD_SECRET"}
 
 

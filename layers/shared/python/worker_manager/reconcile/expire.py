@@ -29,20 +29,18 @@ if TYPE_CHECKING:
     from worker_manager.reconcile.mailing import Post
     from worker_manager.store.places import Membership
     from worker_manager.store.stores import Stores
-    from worker_manager.taskcluster.queue import QueueClient
 
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
     """What the scheduled functions that belong to no provider work with.
 
-    ``static`` are the ids of providers without a cloud, ``providers`` all of them.  ``queue`` is
-    asked by few.  ``post`` is for e-mail, where the stage sends any.
+    ``static`` are the ids of providers without a cloud, ``providers`` all of them.  ``post`` is for
+    e-mail, where the stage sends any.
     """
 
     stores: Stores
     outbox: Outbox
-    queue: QueueClient
     clock: Callable[[], datetime]
     timing: Timing
     providers: Sequence[str]

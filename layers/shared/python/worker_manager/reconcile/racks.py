@@ -3,14 +3,14 @@
 No loop looks after them: nobody lists their machines, and no demand lets them go.  One whose
 launch config is not its pool's is told to terminate, which to a machine that stays where it is
 means: restart, and register again.  That gives it the launch config of now and takes the answer
-back (``api.registration``).  Where to read next: ``core.surplus``.
+back (``api.registration``).  A quarantined one is told like any other: it stays where it is, and in
+quarantine, so that the queue need not be asked.  Where to read next: ``core.surplus``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.surplus import decide_static
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
@@ -60,7 +60,6 @@ def _tell(pool: Pool, workers: Sequence[Worker], keeper: Keeper) -> None:
     """Write on each row whether the worker should terminate, where that changes."""
     active = {head.launch_config_id for head in pool.heads}
     changes = decide_static(workers, active, now=keeper.clock())
-    changes = _without_quarantined(pool.pool_id, changes, keeper)
 
     def write(change: tuple[Worker, Surplus]) -> bool:
         worker, answer = change
@@ -75,31 +74,3 @@ def _tell(pool: Pool, workers: Sequence[Worker], keeper: Keeper) -> None:
             changed=sum(written),
             left=len(changes) - sum(written),
         )
-
-
-def _without_quarantined(
-    pool_id: str, changes: Sequence[tuple[Worker, Surplus]], keeper: Keeper
-) -> list[tuple[Worker, Surplus]]:
-    """Leave out those who would be told to go but are quarantined, for whoever looks into them.
-
-    Only the queue knows of a static worker's quarantine.  It is asked when there is somebody to
-    be told; while it does not answer, nobody is.
-    """
-    if not any(answer.terminate for _, answer in changes):
-        return list(changes)
-    try:
-        activity = keeper.queue.activity(pool_id)
-    except QueueUnavailableError as error:
-        logger.warning("the queue did not answer", pool=pool_id, error=str(error))
-        return [(worker, answer) for worker, answer in changes if not answer.terminate]
-    now = keeper.clock()
-    quarantined = {
-        name
-        for name, seen in activity.items()
-        if seen.quarantine_until is not None and seen.quarantine_until > now
-    }
-    return [
-        (worker, answer)
-        for worker, answer in changes
-        if not answer.terminate or (worker.key.group, worker.key.worker_id) not in quarantined
-    ]

@@ -31,7 +31,7 @@ from worker_manager.settings import MissingSettingError
 from worker_manager.store.mail import MailStore
 from worker_manager.store.provider_status import Activity
 from worker_manager.telemetry import logger
-from worker_manager.wiring.base import Base, later, not_given, now
+from worker_manager.wiring.base import Base, not_given, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,7 +196,6 @@ def keeper() -> Keeper:
     return Keeper(
         stores=base.stores,
         outbox=base.outbox,
-        queue=later(base.queue),
         clock=now,
         timing=base.timing,
         providers=sorted(providers),
