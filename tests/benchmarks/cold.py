@@ -88,7 +88,7 @@ def measure_cold(*, scale: float = 1.0) -> list[Measure]:
         larger = median(one[name].megabytes / one["bare"].megabytes for one in rounds)
         found += [
             Measure(f"cold_{name}_ms", round(1_000 * seconds), "ms", 1_000),
-            Measure(f"cold_{name}_time", round(slower, 2), "of bare libraries", 1.75),
+            Measure(f"cold_{name}_time", round(slower, 2), "of bare libraries", 2),
             Measure(f"cold_{name}_memory", round(larger, 2), "of bare libraries", 1.5),
         ]
     layer = LAMBDA.folder(RUNTIME)
