@@ -137,6 +137,19 @@ def test_refused_launches_are_told_apart_from_lists(three: World) -> None:
     assert failing(three) == []
 
 
+def test_a_provider_whose_key_was_repaired_while_nothing_was_wanted_works_again(
+    three: World,
+) -> None:
+    """B18: nobody launches, so no success tells of it."""
+    provider_failed(three.deps, Activity.LAUNCH, REFUSED)
+    three.clock.advance(minutes=59)
+    assert len(failing(three)) == 1
+
+    three.clock.advance(minutes=1)
+
+    assert failing(three) == []
+
+
 def test_a_status_that_cannot_be_written_stops_nothing(
     three: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pynamodb.exceptions import DeleteError, UpdateError
 
 from tests.factories import NOW
+from tests.store.wire import refused
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.provider_status import (
     LONGEST_REASON,
@@ -56,7 +58,7 @@ def test_a_failure_keeps_its_beginning_and_says_when_it_was_last_seen(
     fails(store, NOW + REFRESH, reason="refused otherwise")
 
     assert store.failing("aws", NOW + REFRESH) == [
-        Failing("list", NOW, NOW + REFRESH, "not-authorized", "refused otherwise")
+        Failing(Activity.LIST, NOW, NOW + REFRESH, "not-authorized", "refused otherwise")
     ]
     assert store.failing("aws-2", NOW) == []
 
@@ -64,7 +66,7 @@ def test_a_failure_keeps_its_beginning_and_says_when_it_was_last_seen(
 def test_what_goes_on_is_written_once_a_minute(store: ProviderStatusStore, wire: Wire) -> None:
     written = [fails(store, NOW + n * SECOND) for n in range(121)]
 
-    assert sum(written) == len(wire.calls) == 3
+    assert sum(written) == len(wire.of("UpdateItem")) - 1 == 3, "the first is written anew"
     assert [n for n, wrote in enumerate(written) if wrote] == [0, 60, 120]
 
 
@@ -130,17 +132,49 @@ def test_a_failure_that_is_seen_while_a_success_is_written_stays(
     assert len(store.failing("aws", NOW + REFRESH)) == 1
 
 
-@pytest.mark.parametrize(
-    ("activity", "left"),
-    [(Activity.SETUP, 0), (Activity.LIST, 0), (Activity.LAUNCH, 1), (Activity.TERMINATE, 1)],
-)
-def test_what_is_tried_at_every_tick_ends_when_nobody_sees_it_any_more(
-    store: ProviderStatusStore, activity: Activity, left: int
+@pytest.mark.parametrize("activity", Activity)
+def test_what_nobody_sees_fail_any_more_has_ended(
+    store: ProviderStatusStore, activity: Activity
 ) -> None:
+    """B18: a key is repaired while nothing is wanted, so that nothing is launched or deleted."""
     fails(store, activity=activity)
 
-    assert len(store.failing("aws", NOW + UNSEEN - SECOND)) == 1
-    assert len(store.failing("aws", NOW + UNSEEN)) == left
+    assert len(store.failing("aws", NOW + UNSEEN[activity] - SECOND)) == 1
+    assert store.failing("aws", NOW + UNSEEN[activity]) == []
+
+
+def test_what_fails_again_long_after_it_was_last_seen_begins_anew(
+    store: ProviderStatusStore, other: ProviderStatusStore
+) -> None:
+    fails(store)
+    month = NOW + timedelta(days=30)
+
+    fails(other, month)
+    fails(other, month + REFRESH)
+
+    (found,) = store.failing("aws", month + REFRESH)
+    assert (found.since, found.seen) == (month, month + REFRESH)
+
+
+def test_a_failure_that_could_not_be_written_is_written_the_next_time(
+    store: ProviderStatusStore, wire: Wire
+) -> None:
+    wire.inject("UpdateItem", refused("Broken"))
+    with pytest.raises(UpdateError):
+        fails(store)
+
+    assert fails(store, NOW + SECOND)
+
+
+def test_a_success_that_could_not_be_written_is_written_the_next_time(
+    store: ProviderStatusStore, wire: Wire
+) -> None:
+    fails(store)
+    wire.inject("DeleteItem", refused("Broken"))
+    with pytest.raises(DeleteError):
+        store.recovered("aws", Activity.LIST, now=NOW)
+
+    assert store.recovered("aws", Activity.LIST, now=NOW + SECOND)
 
 
 def test_a_reason_has_its_length(store: ProviderStatusStore) -> None:

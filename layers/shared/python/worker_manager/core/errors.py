@@ -138,6 +138,8 @@ class MailRefusedError(WorkerManagerError):
 class ProviderNotReadyError(WorkerManagerError):
     """A provider cannot start; the message is its reason, for everybody to see."""
 
+    kind: ClassVar[str] = "setup-failed"
+
 
 class AuthenticationFailedError(WorkerManagerError):
     """A caller's signature or certificate does not hold.  The message is meant for the caller."""

@@ -8,53 +8,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from worker_manager.core.errors import CloudError, ProviderNotReadyError
 from worker_manager.metrics import meter
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from worker_manager.core.errors import CloudError
     from worker_manager.reconcile.deps import Deps
-    from worker_manager.store.provider_status import Activity, ProviderStatusStore
-
-SETUP_FAILED = "setup-failed"
-"""Kind of what keeps a provider from starting; beside it there are the kinds of cloud errors."""
+    from worker_manager.store.provider_status import Activity
 
 
-def provider_failed(deps: Deps, activity: Activity, error: CloudError) -> None:
-    """The cloud refused ``activity`` for a reason that concerns the provider as a whole.
-
-    Never raises.  Only the cloud's code is shown: its words may name accounts and keys.
-    """
-    note_failure(
-        deps.stores.statuses,
-        deps.provider_id,
-        activity,
-        kind=error.kind,
-        reason=f"{error.code[:100]}: the cloud refuses our credentials or does not allow this",
-        now=deps.clock(),
-    )
-
-
-def provider_recovered(deps: Deps, activity: Activity) -> None:
-    """The cloud allowed ``activity``; cheap where it had not failed before.  Never raises."""
-    note_success(deps.stores.statuses, deps.provider_id, activity, now=deps.clock())
-
-
-def note_failure(
-    statuses: ProviderStatusStore,
-    provider_id: str,
-    activity: Activity,
-    *,
-    kind: str,
-    reason: str,
-    now: datetime,
+def provider_failed(
+    deps: Deps, activity: Activity, error: CloudError | ProviderNotReadyError
 ) -> None:
-    """Write that a provider fails, and log it as often; ``reason`` is for everybody to see."""
+    """``activity`` failed for a reason that concerns the provider as a whole.
+
+    Never raises; logged as often as it is written.
+    """
     meter.provider_failed()
+    provider_id, kind, reason = deps.provider_id, error.kind, _shown(error)
     try:
-        written = statuses.failed(provider_id, activity, kind=kind, reason=reason, now=now)
+        written = deps.stores.statuses.failed(
+            provider_id, activity, kind=kind, reason=reason, now=deps.clock()
+        )
     except Exception:
         logger.exception("a provider's status could not be written", provider=provider_id)
         written = True
@@ -64,12 +39,18 @@ def note_failure(
         )
 
 
-def note_success(
-    statuses: ProviderStatusStore, provider_id: str, activity: Activity, *, now: datetime
-) -> None:
-    """Write that a provider works, if it was said to fail."""
+def provider_recovered(deps: Deps, activity: Activity) -> None:
+    """``activity`` succeeded; cheap where it had not failed before.  Never raises."""
+    provider_id = deps.provider_id
     try:
-        if statuses.recovered(provider_id, activity, now=now):
+        if deps.stores.statuses.recovered(provider_id, activity, now=deps.clock()):
             logger.info("a provider works again", provider=provider_id, activity=activity)
     except Exception:
         logger.exception("a provider's status could not be written", provider=provider_id)
+
+
+def _shown(error: CloudError | ProviderNotReadyError) -> str:
+    """The reason for everybody to see: of a cloud's words, which may name keys, only its code."""
+    if isinstance(error, ProviderNotReadyError):
+        return str(error)
+    return f"{error.code[:100]}: the cloud refuses our credentials or does not allow this"

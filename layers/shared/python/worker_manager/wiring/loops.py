@@ -25,7 +25,7 @@ from worker_manager.providers.registry import CLOUDS, load_cloud
 from worker_manager.reconcile.deps import Deps
 from worker_manager.reconcile.expire import Keeper
 from worker_manager.reconcile.mailing import Post
-from worker_manager.reconcile.provider_status import SETUP_FAILED, note_failure, note_success
+from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
 from worker_manager.secrets import MalformedSecretError, access_key
 from worker_manager.settings import MissingSettingError
 from worker_manager.store.mail import MailStore
@@ -63,7 +63,7 @@ class Loop(Base):
         if self._made is None:
             self._made = self.deps()
         elif self._fails(self._made.provider_id):
-            self._made = replace(self._made, provider=self._cloud())
+            self._made = replace(self._made, provider=self._cloud(self._made))
         return self._made
 
     def _fails(self, provider_id: str) -> bool:
@@ -74,12 +74,11 @@ class Loop(Base):
 
     def deps(self) -> Deps:
         """Everything that this function was given, made anew."""
-        provider = self.settings.provider
-        return Deps(
-            provider_id=provider.provider_id,
+        without = Deps(
+            provider_id=self.settings.provider.provider_id,
             stores=self.stores,
             outbox=self.outbox if self.has("WM_BUS") else not_given("WM_BUS"),
-            provider=self._cloud(),
+            provider=not_given("WM_CLOUD_SECRET"),
             queue=self.queue(),
             senders=self.senders(),
             clock=now,
@@ -99,25 +98,28 @@ class Loop(Base):
                 else None
             ),
         )
+        return replace(without, provider=self._cloud(without))
 
-    def _cloud(self) -> CloudProvider:
+    def _cloud(self, deps: Deps) -> CloudProvider:
+        """The provider, built anew; what stands in for it where the function was given none."""
         if not self.has("WM_CLOUD_SECRET"):
-            missing: CloudProvider = not_given("WM_CLOUD_SECRET")
-            return missing
-        provider, deployment = self.settings.provider, self.settings.deployment
+            return deps.provider
         try:
-            cloud = self._start(provider, deployment)
+            cloud = self._start(self.settings.provider, self.settings.deployment)
         except MissingSettingError:
             raise
         except Exception as error:
             failure = error
         else:
-            note_success(self.stores.statuses, provider.provider_id, Activity.SETUP, now=now())
+            provider_recovered(deps, Activity.SETUP)
             self._built = now()
             return cloud
         # Its words may quote the secret: what is raised and logged from here on must not know it.
-        self._note_failure(provider, failure)
-        raise ProviderNotReadyError(reason_of(failure))
+        frames = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(failure.__traceback__)]
+        logger.warning("a provider was not built", provider=deps.provider_id, frames=frames)
+        not_ready = ProviderNotReadyError(reason_of(failure))
+        provider_failed(deps, Activity.SETUP, not_ready)
+        raise not_ready
 
     def _start(self, provider: ProviderSettings, deployment: str) -> CloudProvider:
         key = access_key(self.secret("WM_CLOUD_SECRET"))
@@ -132,19 +134,6 @@ class Loop(Base):
             provider_id=provider.provider_id, deployment=deployment, session=session
         )
         return cloud
-
-    def _note_failure(self, provider: ProviderSettings, error: Exception) -> None:
-        """Say that it cannot start; where in the code, but not in whose words."""
-        frames = [f"{frame.filename}:{frame.lineno}" for frame in extract_tb(error.__traceback__)]
-        logger.warning("a provider was not built", provider=provider.provider_id, frames=frames)
-        note_failure(
-            self.stores.statuses,
-            provider.provider_id,
-            Activity.SETUP,
-            kind=SETUP_FAILED,
-            reason=reason_of(error),
-            now=now(),
-        )
 
 
 def reason_of(error: Exception) -> str:
