@@ -327,7 +327,7 @@ def test_bad_credentials_stop_a_provider_after_one_call_and_no_other(new_world: 
 
         assert len(asked) == 1
         assert alive(world, "proj-z/pool-3") == 5
-        assert "the provider's credentials do not hold (not-authorized)" in reasons(world, OTHER)
+        assert "the provider's credentials do not hold there (not-authorized)" in reasons(world, OTHER)
         world.tick_for(minutes=30)
         assert len(asked) <= 20
         assert own_breakers(world) == {}
