@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import timedelta
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -312,6 +313,13 @@ def test_each_order_of_two_keys_is_asked_about_until_the_mac_is_right(scene: Sce
     assert scene.asked == 2
 
 
+def test_three_keys_may_have_stood_in_any_order(scene: Scene) -> None:
+    for number, order in enumerate(permutations(QUERY[:3])):
+        header = others(resource=f"{RESOURCE}?{urlencode(order)}", at=NOW + number * SECOND)
+        resources = resource_candidates(RESOURCE, sorted(QUERY[:3]))
+        assert scene.authenticate(resources=resources, authorization=header).client_id == OTHER
+
+
 def test_spellings_are_tried_up_to_a_bound(scene: Scene) -> None:
     header = others(resource=f"{RESOURCE}?{urlencode(QUERY)}")
     resources = resource_candidates(RESOURCE, sorted(QUERY))
@@ -433,6 +441,20 @@ def test_a_service_that_does_not_answer_in_time_is_an_outage(scene: Scene) -> No
     with pytest.raises(ProofUnavailableError):
         scene.authenticate(authorization=others())
     assert time.monotonic() - began < 0.4
+
+
+def test_a_connection_that_is_lost_late_leaves_no_more_time_for_the_next(scene: Scene) -> None:
+    def lose_slowly() -> None:
+        time.sleep(0.3)
+        raise ConnectionResetError
+
+    scene.service.fails = lose_slowly
+    scene.authenticator = scene.ask_at(scene.url, patience=timedelta(milliseconds=400))
+    began = time.monotonic()
+    with pytest.raises(ProofUnavailableError):
+        scene.authenticate(authorization=others())
+    assert time.monotonic() - began < 0.6
+    assert scene.asked == 2
 
 
 def test_all_spellings_together_take_no_longer_than_one_may(scene: Scene) -> None:

@@ -8,11 +8,13 @@ Where to read next: ``remote_auth`` (when it is asked).
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import requests
+from urllib3 import Timeout
 
 from worker_manager.core.errors import ProofUnavailableError
 from worker_manager.core.moments import from_wire
@@ -52,29 +54,35 @@ class AuthService:
     ) -> Granted | Refused:
         """Who signed ``request``, if it was for ``resource``; nobody, if it is not signed.
 
-        Raises ``ProofUnavailableError`` if there is no answer within ``patience``.
+        Raises ``ProofUnavailableError`` if there is no answer within ``patience``, connecting and
+        asking once more included.
         """
+        ends = time.monotonic() + patience.total_seconds()
         try:
-            answer = self._answer(_question(request, resource), patience.total_seconds())
+            answer = self._answer(_question(request, resource), ends)
             _refuse_another_kind(answer, request)
             return answer
         except (requests.RequestException, LookupError, TypeError, ValueError) as error:
             raise ProofUnavailableError(f"the auth service gave no answer: {error}") from error
 
-    def _answer(self, question: dict[str, Any], seconds: float) -> Granted | Refused:
+    def _answer(self, question: dict[str, Any], ends: float) -> Granted | Refused:
         try:
-            response = self._send(question, seconds)
+            response = self._send(question, ends)
         except requests.ConnectTimeout:
             raise
         except requests.ConnectionError:
             # As happens to a connection that was kept while a function slept.
-            response = self._send(question, seconds)
+            response = self._send(question, ends)
         if response.status_code != HTTPStatus.OK:
             raise ValueError(f"HTTP status {response.status_code}")
         return _understood(response.json())
 
-    def _send(self, question: dict[str, Any], seconds: float) -> requests.Response:
-        return self._session.post(self._url, json=question, timeout=seconds, allow_redirects=False)
+    def _send(self, question: dict[str, Any], ends: float) -> requests.Response:
+        left = ends - time.monotonic()
+        if left <= 0:
+            raise requests.Timeout("no time is left")
+        total: Any = Timeout(total=left)  # a number would count for connecting, and again after it
+        return self._session.post(self._url, json=question, timeout=total, allow_redirects=False)
 
 
 def _question(request: SignedRequest, resource: str) -> dict[str, Any]:

@@ -45,8 +45,12 @@ CREDENTIAL_KEPT = timedelta(minutes=5)
 """Longest that the scopes of a credential of our own issuer are believed without asking."""
 MOST_KEPT = 8192
 """Answers of each kind; one takes some 3 KB."""
-MOST_ASKED = 8
-"""Spellings of one request that the service is asked about, the likeliest first."""
+MOST_ASKED = 6
+"""Spellings of one request that the service is asked about, the likeliest first.
+
+All orders of three query keys.  Anybody can sign wrongly, so it is also how often one request of a
+stranger makes us ask.
+"""
 
 _ANYBODY = "anybody"
 _OF_MAC = re.compile(r"\bmac\b", re.IGNORECASE)
