@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.api.world import POOL_PATH, a_definition, a_launch_config
+from tests.api.world import POOL_PATH, a_definition, a_launch_config, a_static_definition
 from tests.factories import NOW, a_worker
+from worker_manager.api import steering
 from worker_manager.core.breaker import BreakerState
 from worker_manager.core.model import State
 
@@ -114,6 +115,7 @@ def test_a_second_pause_replaces_the_first(api: Api, pool: str) -> None:
         ({"reason": "x", "seconds": 5, "until": "2026-01-02T05:00:00Z"}, "until"),
         ({"reason": "x", "seconds": 0}, "seconds"),
         ({"reason": "", "seconds": 5}, "reason"),
+        ({"reason": "x" * 201, "seconds": 5}, "reason"),
         ({"seconds": 5}, "reason"),
         ({"reason": "x", "until": "2026-01-02T03:04:05Z"}, "until"),
         ({"reason": "x", "until": "2028-01-02T03:04:05Z"}, "until"),
@@ -144,6 +146,66 @@ def test_an_archived_one_is_shown_and_cannot_be_paused(api: Api, pool: str) -> N
     told = api.ok("GET", LC)
     assert (told["status"], told["isArchived"]) == ("archived", True)
     assert api("PUT", f"{LC}/pause", {"reason": "x", "seconds": 5}).status == 404
+
+
+@pytest.mark.parametrize("what", ["pause", "resume"])
+def test_where_nothing_is_launched_there_is_nothing_to_pause(api: Api, what: str) -> None:
+    config = {"launchConfigs": [{"workerManager": {"launchConfigId": "lc-a"}}]}
+    api.ok("PUT", POOL_PATH, a_static_definition(config=config))
+    before = api.contents()
+
+    answer = api("PUT", f"{LC}/{what}", {"reason": "x", "seconds": 5} if what == "pause" else None)
+
+    assert (answer.status, answer.code) == (400, "InputError")
+    assert "'static'" in answer.message
+    assert api.contents() == before
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MOST_PAUSES", 1), ("MOST_BYTES", 150)])
+def test_a_pool_has_room_for_so_many_pauses(
+    api: Api, pool: str, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(steering, limit, value)
+    pause(api, seconds=600)
+    before = api.contents()
+
+    answer = api("PUT", f"{CONFIGS}/lc-b/pause", {"reason": "other", "seconds": 60})
+
+    assert (answer.status, answer.code) == (409, "RequestConflict")
+    assert "at most" in answer.message
+    assert api.contents() == before
+    assert pause(api, seconds=60, reason="again")["status"] == "paused"
+
+
+def test_steering_reads_the_pool_once(api: Api, pool: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, seen = api.deps.stores.pools.get_with_control, []
+
+    def counted(pool_id: str) -> Any:
+        seen.append(pool_id)
+        return read(pool_id)
+
+    monkeypatch.setattr(api.deps.stores.pools, "get_with_control", counted)
+    pause(api, seconds=600)
+
+    assert seen == [pool]
+
+
+def test_of_a_pool_that_goes_meanwhile_no_pause_is_left(
+    api: Api, pool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, stores = api.deps.stores.pauses, api.deps.stores
+    write = store.write
+
+    def late(*args: Any, **given: Any) -> bool:
+        there = stores.pools.get(pool)
+        if there is not None:
+            stores.pools.remove(there)
+        return write(*args, **given)
+
+    monkeypatch.setattr(store, "write", late)
+
+    assert api("PUT", f"{LC}/pause", {"reason": "x", "seconds": 5}).status == 404
+    assert api.deps.stores.pools.control(pool).pauses == {}
 
 
 def test_outcomes_show_in_health_and_weight(api: Api, pool: str) -> None:

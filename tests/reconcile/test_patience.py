@@ -227,6 +227,18 @@ def test_a_paused_launch_config_gets_nothing_until_its_pause_ends_by_itself(
     assert len([e for e in world.bus.published if e["name"] == LAUNCH_CONFIG_RESUMED]) == 2
 
 
+def test_a_pause_goes_with_its_launch_config_and_nobody_is_told_of_an_end(world: World) -> None:
+    world.save_pool(heads=heads("lc-a", "lc-b"))
+    pause(world, "lc-a", minutes=60)
+    world.save_pool(heads=heads("lc-b"))
+
+    world.tick_for(minutes=61)
+
+    assert [e for e in world.bus.published if e["name"] == LAUNCH_CONFIG_RESUMED] == []
+    with world.aside():
+        assert world.stores.pools.control(POOL_ID).pauses == {}
+
+
 def test_a_pause_holds_though_all_others_are_closed_off(world: World) -> None:
     world.save_pool(heads=heads("lc-a", "lc-b"), maximum=100)
     pause(world, "lc-a", minutes=60)

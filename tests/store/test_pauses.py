@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.factories import NOW, POOL_ID, a_plan
+from tests.factories import NOW, POOL_ID, a_plan, a_pool
 from worker_manager.core.events import LAUNCH_CONFIG_PAUSED, pause_event
 from worker_manager.core.model import Control, Pause
 from worker_manager.store.pauses import PauseStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
-from worker_manager.store.pools import PoolStore
+from worker_manager.store.pools import PoolChange, PoolStore
 
 if TYPE_CHECKING:
     from pynamodb.transactions import TransactWrite
@@ -27,9 +27,12 @@ def store(tables: Tables) -> PauseStore:
     return PauseStore(tables)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def pools(tables: Tables) -> PoolStore:
-    return PoolStore(tables)
+    """With the pool that is paused in part."""
+    pools = PoolStore(tables)
+    pools.save(PoolChange(a_pool(heads=()), None, {}, events=()))
+    return pools
 
 
 def a_pause(**overrides: Any) -> Pause:
@@ -92,6 +95,22 @@ def test_what_is_written_with_a_pause_is_written_or_not_as_it_is(
         transaction.save(tables.pools(POOL_ID, "audit#x"))
 
     assert not store.write(POOL_ID, {"lc-a": a_pause()}, {}, event=EVENT, now=NOW, also=also)
-    assert [item.sk for item in tables.pools.query(POOL_ID)] == []
+    assert "audit#x" not in [item.sk for item in tables.pools.query(POOL_ID)]
     assert store.write(POOL_ID, {}, {"lc-a": a_pause()}, event=EVENT, now=NOW, also=also)
     assert "audit#x" in [item.sk for item in tables.pools.query(POOL_ID)]
+
+
+def test_an_end_that_nobody_is_told_of_writes_no_event(store: PauseStore, tables: Tables) -> None:
+    assert store.write(POOL_ID, {}, {"lc-a": a_pause()}, event=None, now=NOW)
+
+    assert list(PlaceStore(tables).unpublished()) == []
+
+
+def test_a_pause_brings_nothing_of_a_pool_back_that_is_gone(
+    store: PauseStore, pools: PoolStore, tables: Tables
+) -> None:
+    pools.remove(a_pool())
+
+    assert not store.write(POOL_ID, {}, {"lc-a": a_pause()}, event=EVENT, now=NOW)
+
+    assert [item.sk for item in tables.pools.query(POOL_ID)] == []

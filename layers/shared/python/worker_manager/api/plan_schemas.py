@@ -96,11 +96,11 @@ class LaunchConfigDetailList(Answer):
 
 
 class PauseLaunchConfigRequest(Wire):
-    """How long a launch config is to rest, by one of both, and why."""
+    """How long a launch config is to rest, by one of both, and why, in a sentence."""
 
     until: Moment | None = None
     seconds: PositiveNumber | None = None
-    reason: Annotated[Description, Field(min_length=1)]
+    reason: Annotated[Description, Field(min_length=1, max_length=200)]
 
     @model_validator(mode="after")
     def _one_of_both(self) -> PauseLaunchConfigRequest:

@@ -22,6 +22,7 @@ from worker_manager.api import (
     secrets,
     static_workers,
     stats,
+    steering,
     worker_pools,
     workers,
 )
@@ -30,6 +31,7 @@ POOLS = (
     *ping.ROUTES,
     *providers.ROUTES,
     *launch_configs.ROUTES,
+    *steering.ROUTES,
     *decisions.ROUTES,
     *explanations.ROUTES,
     *audit.ROUTES,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from worker_manager.core.model import Control, Order, Plan, Pool, Worker
+    from worker_manager.core.model import Control, Json, Order, Pause, Plan, Pool, Worker
     from worker_manager.core.planning import Decision, Facts
     from worker_manager.reconcile.deps import Deps
     from worker_manager.store.places import Survey
@@ -166,22 +166,31 @@ def _waits_for_quota(breaker: Breaker) -> bool:
 
 
 def end_pauses(pool: Pool, control: Control, deps: Deps) -> Control:
-    """Take out the pauses whose time is over, each with the event that tells of it."""
+    """Take out the pauses whose time is over, each with the event that tells of it.
+
+    A launch config that was archived is not resumed: its pause goes, and nobody is told.
+    """
     now = deps.clock()
+    active = {head.launch_config_id for head in pool.heads}
     kept = dict(control.pauses)
     for name, pause in control.pauses.items():
-        if pause.until > now:
+        if pause.until > now and name in active:
             continue
-        event = pause_event(
-            LAUNCH_CONFIG_RESUMED,
-            pool.pool_id,
-            pool.provider_id,
-            name,
-            at=pause.until,
-            reason="the pause is over",
-        )
+        event = _end_of(pause, pool, name) if name in active else None
         less = {key: value for key, value in kept.items() if key != name}
         if deps.stores.pauses.write(pool.pool_id, kept, less, event=event, now=now):
-            deps.outbox.send(outbox_key([event], now), [event])
+            if event is not None:
+                deps.outbox.send(outbox_key([event], now), [event])
             kept = less
     return replace(control, pauses=kept)
+
+
+def _end_of(pause: Pause, pool: Pool, launch_config_id: str) -> Json:
+    return pause_event(
+        LAUNCH_CONFIG_RESUMED,
+        pool.pool_id,
+        pool.provider_id,
+        launch_config_id,
+        at=pause.until,
+        reason="the pause is over",
+    )

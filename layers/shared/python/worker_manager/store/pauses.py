@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from worker_manager.core.errors import ConflictError
 from worker_manager.core.model import pause_json
 from worker_manager.store.places import outbox_item
-from worker_manager.store.pool_items import CONTROL
+from worker_manager.store.pool_items import CONTROL, POOL
 from worker_manager.store.transactions import commit
 
 if TYPE_CHECKING:
@@ -36,13 +36,14 @@ class PauseStore:
         before: Mapping[str, Pause],
         after: Mapping[str, Pause],
         *,
-        event: Json,
+        event: Json | None,
         now: datetime,
         also: Callable[[TransactWrite], None] | None = None,
     ) -> bool:
         """Replace a pool's pauses, with the event that tells of it and what ``also`` adds.
 
-        False, and nothing written, if somebody else changed them since ``before`` was read.
+        False, and nothing written, if somebody else changed them since ``before`` was read, or if
+        the pool is gone: nothing of it may come back.
         """
         model = self._tables.pools
 
@@ -56,7 +57,9 @@ class PauseStore:
                 condition=unchanged,
                 add_version_condition=False,
             )
-            transaction.save(outbox_item(self._tables.providers, [event], now))
+            transaction.condition_check(model, pool_id, POOL, model.sk.exists())
+            if event is not None:
+                transaction.save(outbox_item(self._tables.providers, [event], now))
             if also is not None:
                 also(transaction)
 
