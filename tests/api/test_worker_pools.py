@@ -87,7 +87,7 @@ class TestCreating:
         [message] = api.provision.messages
         assert message.body["pool"] == message.group == "proj-x/pool-1"
         assert "#change-" in message.body["tick"]
-        assert message.body["tick"].endswith("#1")
+        assert message.body["tick"].endswith("-1")
         assert message.dedup
 
     def test_an_event_that_cannot_be_published_waits_and_fails_nothing(self, api: Api) -> None:
@@ -229,7 +229,7 @@ class TestReplacing:
         updated = pool.ok("POST", POOL_PATH, with_configs(config))
         assert updated["config"]["launchConfigs"] == [config]
         [message] = pool.provision.messages
-        assert message.body["tick"].endswith("#2")
+        assert message.body["tick"].endswith("-2")
         stored = pool.deps.stores.pools.get("proj-x/pool-1")
         assert stored is not None
         assert stored.heads[0].max_capacity == 2
