@@ -110,8 +110,9 @@ class WorkerManagerStack(Stack):
             schedule_state=self.schedule_state,
             key=self.key,
         )
+        self._unattended: dict[str, lambda_.IFunction] = {}
         if settings.pulse:
-            Pulse(
+            pulse = Pulse(
                 self,
                 "Pulse",
                 service=self.service,
@@ -119,6 +120,7 @@ class WorkerManagerStack(Stack):
                 bus=self.bus,
                 layer=self._layer("PulseLayer", code.pulse_layer, code),
             )
+            self._unattended["pulse"] = pulse.function
         self.loops = self._provider_loops()
         self._by_the_clock()
         self._front_door()
@@ -244,7 +246,7 @@ class WorkerManagerStack(Stack):
         if self._settings.mail_from:
             # Refused mail is itself an error of its pool.
             publish.writes(tables.errors).mails_from(self._settings.mail_from)
-        self._scheduled = {"expire": expire.function, "publish": publish.function}
+        self._unattended |= {"expire": expire.function, "publish": publish.function}
 
     def _front_door(self) -> None:
         tables = self.tables
@@ -285,7 +287,7 @@ class WorkerManagerStack(Stack):
             "Watching",
             settings=self._settings,
             faults=door.faults,
-            scheduled=self._scheduled,
+            functions=self._unattended,
         )
         Dashboard(
             self, "Dashboard", settings=self._settings, faults=door.faults, requests=door.requests

@@ -74,13 +74,14 @@ class Pulse(Construct):
             encryption_key=service.key,
             description="username and password of the AMQP broker, as JSON; to be filled in",
         )
-        ServiceFunction(
+        function = ServiceFunction(
             self,
             "Function",
             service=service,
             folder="pulse",
             timeout_seconds=_TIMEOUT_SECONDS,
             more_layers=[layer],
-        ).knows(WM_PULSE_URL=settings.full_url, WM_PULSE_NAMESPACE=settings.namespace).opens(
-            "WM_PULSE_SECRET", secret
-        ).sends_to("WM_QUEUE_DEAD", dead).consumes(queue, batch_size=10, concurrency=2)
+        )
+        function.knows(WM_PULSE_URL=settings.full_url, WM_PULSE_NAMESPACE=settings.namespace)
+        function.opens("WM_PULSE_SECRET", secret).sends_to("WM_QUEUE_DEAD", dead)
+        self.function = function.consumes(queue, batch_size=10, concurrency=2).function

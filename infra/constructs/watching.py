@@ -43,9 +43,12 @@ class Watching(Construct):
         *,
         settings: StageSettings,
         faults: Sequence[cloudwatch.IMetric],
-        scheduled: Mapping[str, lambda_.IFunction],
+        functions: Mapping[str, lambda_.IFunction],
     ) -> None:
-        """``faults`` are the front door's 5xx answers; ``scheduled`` belong to no provider."""
+        """``faults`` are the front door's 5xx answers.
+
+        ``functions`` belong to no provider, and nobody waits for what they answer.
+        """
         super().__init__(scope, construct_id)
         self._settings = settings
         self._numbers = Numbers(settings)
@@ -63,7 +66,7 @@ class Watching(Construct):
         )
         if settings.alarm_email:
             self.topic.add_subscription(subscriptions.EmailSubscription(settings.alarm_email))
-        self._service(faults, scheduled)
+        self._service(faults, functions)
         for provider in settings.providers:
             if provider.has_loop:
                 self._ticks(provider.provider_id)
@@ -72,11 +75,11 @@ class Watching(Construct):
         self._dead_letters()
 
     def _service(
-        self, faults: Sequence[cloudwatch.IMetric], scheduled: Mapping[str, lambda_.IFunction]
+        self, faults: Sequence[cloudwatch.IMetric], functions: Mapping[str, lambda_.IFunction]
     ) -> None:
         for number, metric in enumerate(faults, start=1):
             self._alarm("faults", str(number), metric, at=_FAULTS, periods=3, of=5)
-        for name, function in scheduled.items():
+        for name, function in functions.items():
             self._alarm("failing", name, function.metric_errors(period=FIVE_MINUTES))
         mail = self._numbers.of("MailFailures", statistic="Sum")
         self._alarm("failing", "mail", mail, periods=2)

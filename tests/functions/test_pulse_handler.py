@@ -15,6 +15,8 @@ from tests.factories import NOW, a_worker
 from tests.functions.lambda_context import LambdaContext
 from tests.rabbitmq import RabbitMq
 from worker_manager.core import events
+from worker_manager.pulse import AmqpBroker
+from worker_manager.queues import NotSentError, SqsSender
 from worker_manager.wiring.pulse import pulse
 
 if TYPE_CHECKING:
@@ -85,6 +87,33 @@ def test_an_event_that_no_exchange_knows_goes_to_the_dead_letters_at_once_and_as
 
     (dead,) = deployed.drain("pulse-dead")
     assert [json.loads(record["body"]) for record in dead["Records"]] == [poison]
+
+
+def test_what_is_no_event_comes_again_alone_and_the_others_are_published(
+    deployed: DeployedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AmqpBroker, "publish", lambda _, messages: set(messages))
+    poison = a_bus_event("worker-danced", {"workerId": "i-1"})
+    event = an_sqs_event([poison, "no JSON", {"detail": {}}, an_event()], queue=QUEUE)
+
+    assert deployed.call("pulse", event) == failed(event, 1, 2)
+
+    (dead,) = deployed.drain("pulse-dead")
+    assert [json.loads(record["body"]) for record in dead["Records"]] == [poison], "and once"
+
+
+def test_a_dead_letter_that_cannot_be_sent_comes_again_alone(
+    deployed: DeployedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotSentError("too busy")
+
+    monkeypatch.setattr(AmqpBroker, "publish", lambda _, messages: set(messages))
+    monkeypatch.setattr(SqsSender, "send", refuse)
+    poison = a_bus_event("worker-danced", {"workerId": "i-1"})
+    event = an_sqs_event([poison, an_event()], queue=QUEUE)
+
+    assert deployed.call("pulse", event) == failed(event, 0)
 
 
 def test_while_the_broker_is_away_every_event_comes_again(deployed: DeployedStage) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import worker_manager.metrics
-from infra.settings import STAGES, StageSettings
+from infra.settings import STAGES, PulseSettings, StageSettings
 from tests.infra.stack.reading import environment, of_type
 
 if TYPE_CHECKING:
@@ -25,7 +25,12 @@ WRITTEN = set(re.findall(r'"([A-Z][A-Za-z]+)"', Path(worker_manager.metrics.__fi
 
 @pytest.fixture(scope="module")
 def watched(template_of: Callable[[StageSettings], Template]) -> Template:
-    return template_of(replace(STAGES["dev"], alarm_email="operators@example.com"))
+    settings = replace(
+        STAGES["dev"],
+        alarm_email="operators@example.com",
+        pulse=PulseSettings(url="amqps://pulse.example"),
+    )
+    return template_of(settings)
 
 
 def alarms(template: Template) -> dict[str, dict[str, Any]]:
@@ -60,6 +65,7 @@ def test_what_must_not_go_unnoticed_has_an_alarm(watched: Template) -> None:
         "faults-1",
         "failing-expire",
         "failing-publish",
+        "failing-pulse",
         "failing-mail",
         "no-ticks-provision-aws",
         "no-ticks-scan-aws",
