@@ -18,7 +18,7 @@ from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.benchmarks.day_books import OfferingBook
+from tests.benchmarks.day_books import PROVIDER, OfferingBook
 from tests.benchmarks.day_cloud import DayCloud
 from tests.benchmarks.day_pool import DayPool, machines_by_location
 from tests.benchmarks.day_results import Outcome, detail, measures
@@ -90,7 +90,7 @@ def a_pool(number: int, *, image: str) -> Pool:
     )
     return Pool(
         pool_id=f"day/pool-{number}",
-        provider_id="aws",
+        provider_id=PROVIDER,
         description="",
         owner="owner@example.com",
         email_on_error=False,

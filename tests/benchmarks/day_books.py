@@ -7,14 +7,21 @@ Where to read next: ``day_pool`` (who writes and reads), ``worker_manager.store.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.breaker import Breaker, probe, recover, trip
 from worker_manager.core.health import WINDOW, Health, add_up, bucket_of, failure_kind
+from worker_manager.core.model import Location
+from worker_manager.core.sightings import Baseline
+from worker_manager.observing import freed
+from worker_manager.reconcile.healing import count_machines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+PROVIDER = "aws"
 
 
 class HealthBook:
@@ -65,44 +72,52 @@ class HealthBook:
 
 
 class OfferingBook:
-    """Breakers that pools share, as ``store.offerings`` keeps them."""
+    """Breakers that pools share, with what ``store.offerings`` answers."""
 
     def __init__(self) -> None:
-        self._breakers: dict[str, Breaker] = {}
+        self.breakers: dict[str, Breaker] = {}
 
     def known(self, machines: Mapping[str, int], now: datetime) -> dict[str, Breaker]:
-        """Those that failed within the hour; a quota is due where there are fewer machines by now.
+        """What a tick's messages bring along: those that failed within the hour, as freed.
 
-        ``machines`` are by location, as the last list showed them.
+        ``machines`` are by location, as the last list showed them, at ``now``.
         """
-        found = {}
-        for key, breaker in self._breakers.items():
-            if breaker.is_closed and now - breaker.since > WINDOW:
-                continue
-            found[key] = breaker
-            if breaker.is_closed or breaker.kind != "quota-exceeded":
-                continue
-            there = machines.get(key.partition("/")[0], 0)
-            if breaker.machines is None:
-                self._breakers[key] = replace(breaker, machines=there)
-            elif there < breaker.machines:
-                found[key] = replace(breaker, next_try=now)
-        return found
+        lately = {
+            key: breaker
+            for key, breaker in self.breakers.items()
+            if not breaker.is_closed or now - breaker.since <= WINDOW
+        }
+        places = {
+            Location(key.partition("/")[0]): SimpleNamespace(
+                complete=now, baseline=Baseline(machines.get(key.partition("/")[0], 0))
+            )
+            for key in lately
+        }
+        survey: Any = SimpleNamespace(offerings=lately, places=places)
+        count_machines(survey, self.deps())
+        return freed(survey, now)
 
-    def claim(self, key: str, seen: Breaker, now: datetime) -> bool:
+    def deps(self) -> Any:
+        """What ``reconcile.healing`` needs of everything."""
+        return SimpleNamespace(provider_id=PROVIDER, stores=SimpleNamespace(offerings=self))
+
+    def claim(self, _provider_id: str, key: str, seen: Breaker, at: datetime) -> bool:
         """Whether this pool is the one that probes."""
-        stored = self._breakers[key]
-        if (stored.state, stored.since) != (seen.state, seen.since):
+        if self.breakers[key].since != seen.since:
             return False
-        self._breakers[key] = probe(seen, now)
+        self.breakers[key] = probe(seen, at)
         return True
 
-    def failed(self, key: str, kind: str, now: datetime) -> None:
-        """A call was refused."""
-        self._breakers[key] = trip(self._breakers.get(key), kind, kind, now)
+    def counted(self, _provider_id: str, key: str, _seen: Breaker, after: Breaker) -> None:
+        """What a tick found out about an open one."""
+        self.breakers[key] = after
 
-    def worked(self, key: str, now: datetime) -> None:
+    def failed(self, key: str, kind: str, at: datetime) -> None:
+        """A call was refused."""
+        self.breakers[key] = trip(self.breakers.get(key), kind, kind, at)
+
+    def worked(self, key: str, at: datetime) -> None:
         """A probe got its machine."""
-        before = self._breakers.get(key)
+        before = self.breakers.get(key)
         if before is not None and not before.is_closed:
-            self._breakers[key] = recover(before, now)
+            self.breakers[key] = recover(before, at)

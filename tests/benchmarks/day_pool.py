@@ -13,7 +13,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, assert_never
 
-from tests.benchmarks.day_books import HealthBook
+from tests.benchmarks.day_books import PROVIDER, HealthBook
 from worker_manager.core import surplus
 from worker_manager.core.activity import Activity, QueueCounts
 from worker_manager.core.breaker import SHARED_KINDS
@@ -32,6 +32,7 @@ from worker_manager.core.planning import Decision, Facts, as_plan, decide
 from worker_manager.core.sightings import match
 from worker_manager.core.timing import Timing
 from worker_manager.observing import Around, observe
+from worker_manager.reconcile.healing import claim_probes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +82,7 @@ class DayPool:
         """One tick: observe, decide, launch, say who may go."""
         facts = self._observe(demand, around, now)
         decision = decide(facts, Random(f"{self.pool.pool_id}@{tick}"))
-        decision = self._claim_probes(decision, now)
+        decision = claim_probes(decision, facts, self.offerings.deps())
         if self.heals:
             self.control = replace(
                 self.control,
@@ -90,7 +91,7 @@ class DayPool:
                 probe_wait=decision.probing.wait,
             )
         if decision.choices:
-            plan = as_plan(decision, facts, tick=tick, provider_id="aws", inputs={})
+            plan = as_plan(decision, facts, tick=tick, provider_id=PROVIDER, inputs={})
             for order in plan.orders:
                 self._launch(order, now)
         self._let_go(facts, decision, busy)
@@ -159,16 +160,6 @@ class DayPool:
         )
         return facts if self.heals else replace(facts, health={}, breakers={}, offerings={})
 
-    def _claim_probes(self, decision: Decision, now: datetime) -> Decision:
-        lost = [
-            name
-            for name, standing in decision.probing.shared.items()
-            if standing.shared is not None
-            and standing.breaker is not None
-            and not self.offerings.claim(standing.shared, standing.breaker, now)
-        ]
-        return decision.without(lost) if lost else decision
-
     def _launch(self, order: Order, now: datetime) -> None:
         name = order.launch_config_id
         granted, kind = self.cloud.launch(
@@ -194,7 +185,7 @@ class DayPool:
         lifecycle = self.pool.lifecycle
         return Worker(
             key=machine.key,
-            provider_id="aws",
+            provider_id=PROVIDER,
             location=machine.location,
             state=State.REQUESTED,
             capacity=order.capacity_per_instance,
