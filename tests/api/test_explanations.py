@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -10,9 +11,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.api.world import POOL_PATH, a_definition, a_launch_config
+from tests.api.world import POOL_PATH, a_definition, a_launch_config, a_static_definition
 from tests.factories import NOW, a_plan, a_worker, an_order
-from worker_manager.core.model import OrderState, State
+from worker_manager.core.model import Location, OrderState, State
 from worker_manager.core.planning import decide
 from worker_manager.observing import look_around, observe
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tests.api.world import Api
 
 POOL = "proj-x/pool-1"
+OFFERING = "us-east-1/any/m5.large/on-demand"
 
 
 def define(api: Api, *names: str, maximum: int = 10, **config: Any) -> None:
@@ -143,6 +145,37 @@ def test_a_pool_that_nobody_launches_for_says_so(api: Api) -> None:
     assert told["summary"][0] == "Nobody launches machines for provider null-provider."
 
 
+def test_what_a_provider_without_a_cloud_would_be_given_is_not_told(api: Api) -> None:
+    api.ok("PUT", POOL_PATH, a_static_definition())
+    want(api, 4)
+    api.deps.stores.workers.put_new(a_worker("i-1", provider_id="static"))
+
+    told = explained(api)
+
+    assert told["summary"] == ["Nobody launches machines for provider static."]
+    assert told["orders"] == told["reasons"] == []
+    assert (told["orderedCapacity"], told["letGoCapacity"]) == (0, 0)
+    assert told["limit"] == "no-provider"
+
+
+def test_a_quota_of_which_less_is_used_now_is_explained_as_due(api: Api) -> None:
+    define(api)
+    want(api, 4)
+    stores = api.deps.stores
+    stores.offerings.failed("aws", OFFERING, kind="quota-exceeded", reason="enough", at=NOW)
+    seen = stores.offerings.get("aws", OFFERING)
+    assert seen is not None
+    stores.offerings.counted("aws", OFFERING, seen, replace(seen, machines=5))
+    place = stores.places.place("aws", Location("us-east-1"))
+    stores.places.believed("aws", place, began=NOW, machines=5)
+    assert explained(api)["orders"] == []
+
+    stores.places.believed("aws", place, began=NOW, machines=4)
+
+    [order] = explained(api)["orders"]
+    assert order["isProbe"] is True
+
+
 def test_those_too_many_are_told(api: Api) -> None:
     define(api)
     want(api, 0, 1)
@@ -183,6 +216,54 @@ def test_what_if_the_definition_were_another(api: Api) -> None:
 
     assert told["difference"]["launchConfigs"] == {"lc-a": -6, "lc-new": 3}
     assert api.ok("GET", POOL_PATH)["config"]["maxCapacity"] == 10
+
+
+def test_both_sides_of_a_what_if_see_the_same_facts(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(api)
+    want(api, 6)
+    stores, asked = api.deps.stores, Counter[str]()
+
+    def counting(owner: Any, name: str) -> None:
+        ask = getattr(owner, name)
+
+        def counted(*args: Any, **given: Any) -> Any:
+            asked[name] += 1
+            return ask(*args, **given)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    for owner, name in (
+        (stores.pools, "get_with_control"),
+        (stores.workers, "live"),
+        (stores.health, "window"),
+        (api.queue, "counts"),
+    ):
+        counting(owner, name)
+    api.ok("POST", f"{POOL_PATH}/what-if", {"config": {**a_definition()["config"]}})
+
+    assert asked == {"get_with_control": 1, "live": 1, "window": 1, "counts": 1}
+
+
+def test_a_what_if_knows_what_holds_back_a_launch_config_that_would_be_new(api: Api) -> None:
+    define(api)
+    want(api, 6)
+    there = "us-west-2/any/m5.large/on-demand"
+    api.deps.stores.offerings.failed("aws", there, kind="no-capacity", reason="none", at=NOW)
+    known = {"ImageId": "ami-1", "InstanceType": "m5.large"}
+    added = [
+        a_launch_config("us-west-2", launchConfig=known, workerManager={"launchConfigId": "lc-new"})
+    ]
+
+    told = api.ok(
+        "POST",
+        f"{POOL_PATH}/what-if",
+        {"config": {**a_definition()["config"], "launchConfigs": added}},
+    )
+
+    assert told["then"]["launchConfigs"]["lc-new"]["breaker"]["kind"] == "no-capacity"
+    assert told["difference"]["launchConfigs"] == {"lc-a": -6}
 
 
 def test_what_if_a_definition_were_wrong_is_refused_as_an_update_is(api: Api) -> None:
@@ -240,3 +321,10 @@ def test_a_decision_that_was_never_made_is_a_404(api: Api, decision: str) -> Non
     define(api)
 
     assert api("GET", f"{POOL_PATH}/decisions/{decision}").status == 404
+
+
+def test_decisions_of_a_pool_that_never_was_are_the_pools_404(api: Api) -> None:
+    answer = api("GET", f"{POOL_PATH}/decisions/2026-01-02T03%3A04%3A00.000Z%2301")
+
+    assert answer.status == 404
+    assert "Worker pool" in answer.message

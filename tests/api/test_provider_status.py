@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.api.world import a_definition
+from tests.api.world import a_definition, a_static_definition
 from worker_manager.core.moments import to_wire
 from worker_manager.store.mail import MailStore
 from worker_manager.store.pool_errors import PoolErrorStore
@@ -49,6 +49,27 @@ def test_a_provider_that_fails_says_since_when_and_why(api: Api, clock: Clock) -
     api.deps.stores.statuses.recovered("aws", Activity.LAUNCH, now=clock())
     clock.advance(seconds=timedelta(minutes=11).total_seconds())
     assert statuses(api)["aws"] == {"state": "ok"}
+
+
+def test_one_pool_says_how_its_provider_fares(api: Api, clock: Clock) -> None:
+    api.ok("PUT", POOL, a_definition())
+    assert api.ok("GET", POOL)["providerStatus"] == {"state": "ok"}
+
+    fails(api, Activity.LAUNCH, "no key")
+
+    assert api.ok("GET", POOL)["providerStatus"] == {
+        "state": "failing",
+        "since": to_wire(clock()),
+        "reason": "launch: no key",
+    }
+    [listed] = api.ok("GET", "worker-pools")["workerPools"]
+    assert "providerStatus" not in listed
+
+
+def test_where_nothing_can_fail_nothing_is_said_of_it(api: Api) -> None:
+    api.ok("PUT", POOL, a_static_definition())
+
+    assert "providerStatus" not in api.ok("GET", POOL)
 
 
 @pytest.mark.parametrize("provider_id", ["aws", "aws-2"])

@@ -271,7 +271,8 @@ def test_steering_needs_its_scope(api: Api, pool: str) -> None:
 
 def test_of_two_that_pause_at_once_both_are_kept(api: Api, pool: str) -> None:
     store = api.deps.stores.pauses
-    write, raced = store.write, []
+    write = store.write
+    raced: list[bool] = []
 
     def race(*args: Any, **given: Any) -> bool:
         if not raced:

@@ -7,13 +7,15 @@ Where to read next: ``core.planning``, which decides by these facts.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from worker_manager.core.breaker import judge_all
+from worker_manager.core.breaker import BreakerState, judge_all
 from worker_manager.core.errors import QueueUnavailableError
+from worker_manager.core.model import Location
 from worker_manager.core.planning import Facts
-from worker_manager.core.standing import forgiven, offering_key
+from worker_manager.core.standing import forgiven, location_of_offering, offering_key
+from worker_manager.store.places import Survey
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from worker_manager.core.activity import QueueCounts
     from worker_manager.core.breaker import Breaker
-    from worker_manager.core.model import Control, Location, Pool
+    from worker_manager.core.model import Control, Pool
     from worker_manager.core.timing import Timing
     from worker_manager.store.places import Place
     from worker_manager.store.stores import Stores
@@ -46,10 +48,15 @@ def look_around(pool: Pool, stores: Stores, *, timing: Timing, now: datetime) ->
     """Ask for what a tick brings along: the pool's locations, and what it asks for there."""
     places = stores.places.places(pool.provider_id, {head.location for head in pool.heads})
     keys = {offering_key(head, pool.pool_id) for head in pool.heads}
+    survey = Survey(
+        members=[],
+        places={place.location: place for place in places},
+        offerings=stores.offerings.known(pool.provider_id, keys, now=now),
+    )
     return Around(
         not_before=pauses(places),
         stale=unlisted(places, now, timing),
-        offerings=stores.offerings.known(pool.provider_id, keys, now=now),
+        offerings=freed(survey, now),
     )
 
 
@@ -97,6 +104,22 @@ def observe(
     )
 
 
+def as_if(facts: Facts, control: Control, pool: Pool, *, stores: Stores, timing: Timing) -> Facts:
+    """The same facts of another definition of the pool: only around what it adds is looked."""
+    known = {head.launch_config_id for head in facts.pool.heads}
+    added = tuple(head for head in pool.heads if head.launch_config_id not in known)
+    around = look_around(replace(pool, heads=added), stores, timing=timing, now=facts.now)
+    breakers = judge_all(pool.heads, control.breakers, facts.health, facts.workers, facts.now)
+    return replace(
+        facts,
+        pool=pool,
+        breakers=breakers,
+        not_before={**facts.not_before, **around.not_before},
+        stale={**facts.stale, **around.stale},
+        offerings={**facts.offerings, **around.offerings},
+    )
+
+
 def pauses(places: Iterable[Place]) -> dict[Location, datetime]:
     """Until when each location asked not to be asked, if it did."""
     return {place.location: place.not_before for place in places if place.not_before is not None}
@@ -106,6 +129,30 @@ def unlisted(places: Iterable[Place], now: datetime, timing: Timing) -> dict[Loc
     """Since when each location that is not listed as it should be is not."""
     since = ((place.location, place.unlisted_since(now, timing.resend)) for place in places)
     return {location: moment for location, moment in since if moment is not None}
+
+
+def freed(survey: Survey, now: datetime) -> dict[str, Breaker]:
+    """The offerings known, those of a quota due at once where there are fewer machines by now.
+
+    How many there were is what ``reconcile.healing.count_machines`` found.  One that is just
+    being probed is left to whoever does.
+    """
+    found = {}
+    for key, breaker in survey.offerings.items():
+        place = survey.places.get(Location(location_of_offering(key)))
+        is_freed = (
+            waits_for_quota(breaker)
+            and breaker.machines is not None
+            and place is not None
+            and place.baseline.machines < breaker.machines
+        )
+        found[key] = replace(breaker, next_try=now) if is_freed else breaker
+    return found
+
+
+def waits_for_quota(breaker: Breaker) -> bool:
+    """Whether an offering is closed off because as much as may be is used."""
+    return breaker.kind == "quota-exceeded" and breaker.state is BreakerState.OPEN
 
 
 def _demand(pool_id: str, queue: QueueClient) -> QueueCounts | None:

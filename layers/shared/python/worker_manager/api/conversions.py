@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
+    from worker_manager.api.provider_schemas import ProviderStatus
     from worker_manager.core.model import Json, Pool, PoolError, Worker
 
 COUNTED = (State.REQUESTED, State.RUNNING, State.STOPPING, State.STOPPED)
@@ -35,9 +36,16 @@ def counts(states: Iterable[tuple[State, int]]) -> dict[str, int]:
 
 
 def pool_full(
-    pool: Pool, config: Json, *, states: Iterable[tuple[State, int]] = ()
+    pool: Pool,
+    config: Json,
+    *,
+    states: Iterable[tuple[State, int]] = (),
+    provider_status: ProviderStatus | None = None,
 ) -> WorkerPoolFull:
     """A pool with its assembled config; without ``states`` its counts are zero."""
+    told: dict[str, Any] = {**counts(states)}
+    if provider_status is not None:
+        told["provider_status"] = provider_status
     return WorkerPoolFull(
         worker_pool_id=pool.pool_id,
         provider_id=pool.provider_id,
@@ -47,7 +55,7 @@ def pool_full(
         config=dict(config),
         owner=pool.owner,
         email_on_error=pool.email_on_error,
-        **counts(states),
+        **told,
     )
 
 

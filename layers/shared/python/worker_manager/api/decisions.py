@@ -44,6 +44,7 @@ def get(call: Call, deps: ApiDeps) -> DecisionAnswer:
     """One decision, as workers name the one that made them."""
     plan = deps.stores.plans.get(call.pool_id, call.params["decisionId"])
     if plan is None:
+        existing_pool(deps, call.pool_id)
         raise not_found("There is no such decision, or it was more than two weeks ago")
     return _answer(plan)
 

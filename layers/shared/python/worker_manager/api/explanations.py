@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api.configs import to_parts, validate_config
+from worker_manager.api.launch_configs import existing
 from worker_manager.api.plan_schemas import (
     ExplanationAnswer,
     PlannedOrder,
@@ -19,17 +20,17 @@ from worker_manager.api.plan_schemas import (
     WhatIfRequest,
 )
 from worker_manager.api.providers import provider_of_pool, status_of
-from worker_manager.api.refusals import input_error, not_found
+from worker_manager.api.refusals import input_error
 from worker_manager.api.routing import Call, Route
 from worker_manager.core.activity import QueueCounts
-from worker_manager.core.explaining import Limit, explain
+from worker_manager.core.explaining import explain, nobody_launches
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.core.planning import Decision, Facts, decide
-from worker_manager.observing import look_around, observe
+from worker_manager.observing import as_if, look_around, observe
 
 if TYPE_CHECKING:
     from worker_manager.api.deps import ApiDeps
-    from worker_manager.core.model import Pool
+    from worker_manager.core.model import Control, Pool
 
 _GET = "worker-manager:get-worker-pool:<workerPoolId>"
 
@@ -39,8 +40,8 @@ def explain_pool(call: Call, deps: ApiDeps) -> ExplanationAnswer:
 
     Nothing is done.  The machines of a real plan may be others of equal odds.
     """
-    facts = _facts(call.pool_id, deps)
-    return _answer(facts, _decide(facts), deps)
+    facts, _ = _facts(call.pool_id, deps)
+    return _answer(facts, _decide(facts, deps), deps)
 
 
 def what_if(call: Call, deps: ApiDeps) -> WhatIfAnswer:
@@ -50,27 +51,24 @@ def what_if(call: Call, deps: ApiDeps) -> WhatIfAnswer:
     breakers and workers; new ones begin without.  Nothing is done or stored.
     """
     body: WhatIfRequest = call.body
-    before = _facts(call.pool_id, deps)
+    before, control = _facts(call.pool_id, deps)
     after = before
     if body.config is not None:
         pool = _with_config(before.pool, body.config, deps)
-        after = _facts(call.pool_id, deps, as_if=pool)
+        after = as_if(before, control, pool, stores=deps.stores, timing=deps.timing)
     if body.pending_tasks is not None or body.claimed_tasks is not None:
         after = replace(after, demand=_demand(after, body))
-    first, second = _decide(before), _decide(after)
+    first, second = _decide(before, deps), _decide(after, deps)
     now, then = _answer(before, first, deps), _answer(after, second, deps)
     return WhatIfAnswer(now=now, then=then, difference=_difference(now, then, first, second))
 
 
-def _facts(pool_id: str, deps: ApiDeps, *, as_if: Pool | None = None) -> Facts:
-    """What a provision of the pool would see; with ``as_if``, of another definition of it."""
-    stored, control = deps.stores.pools.get_with_control(pool_id)
-    if stored is None:
-        raise not_found(f"Worker pool {pool_id!r} does not exist")
-    pool = as_if or stored
+def _facts(pool_id: str, deps: ApiDeps) -> tuple[Facts, Control]:
+    """What a provision of the pool would see, and the control item it would see it with."""
+    pool, control = existing(pool_id, deps)
     now = whole_milliseconds(deps.clock())
     around = look_around(pool, deps.stores, timing=deps.timing, now=now)
-    return observe(
+    facts = observe(
         pool,
         control,
         around,
@@ -79,10 +77,19 @@ def _facts(pool_id: str, deps: ApiDeps, *, as_if: Pool | None = None) -> Facts:
         timing=deps.timing,
         now=now,
     )
+    return facts, control
 
 
-def _decide(facts: Facts) -> Decision:
-    return decide(facts, Random(facts.pool.pool_id))
+def _decide(facts: Facts, deps: ApiDeps) -> Decision:
+    """What a plan would be; none where nobody makes one."""
+    decision = decide(facts, Random(facts.pool.pool_id))
+    if _is_planned(facts.pool, deps):
+        return decision
+    return replace(decision, choices=[], estimate=None, reasons=())
+
+
+def _is_planned(pool: Pool, deps: ApiDeps) -> bool:
+    return pool.provider_id in deps.senders
 
 
 def _with_config(pool: Pool, config: dict[str, Any], deps: ApiDeps) -> Pool:
@@ -109,15 +116,11 @@ def _demand(facts: Facts, body: WhatIfRequest) -> QueueCounts:
 
 def _answer(facts: Facts, decision: Decision, deps: ApiDeps) -> ExplanationAnswer:
     pool = facts.pool
-    told = explain(facts, decision)
+    told = explain(facts, decision) if _is_planned(pool, deps) else nobody_launches(facts)
     answer: dict[str, Any] = {}
     if told.next_probe is not None:
         answer["next_probe"] = told.next_probe
-    summary, choices = list(told.sentences), list(decision.choices)
-    limit: Limit = told.limit
-    if pool.provider_id not in deps.senders:
-        summary.insert(0, f"Nobody launches machines for provider {pool.provider_id}.")
-        limit, choices = Limit.NO_PROVIDER, []
+    summary = list(told.sentences)
     status = status_of(pool.provider_id, deps)
     if status.state == "failing":
         summary.insert(0, f"Provider {pool.provider_id} fails: {status.reason}")
@@ -128,7 +131,7 @@ def _answer(facts: Facts, decision: Decision, deps: ApiDeps) -> ExplanationAnswe
         time=facts.now,
         summary=summary,
         reasons=list(decision.reasons),
-        limit=limit,
+        limit=told.limit,
         orders=[
             PlannedOrder(
                 launch_config_id=choice.head.launch_config_id,
@@ -137,9 +140,9 @@ def _answer(facts: Facts, decision: Decision, deps: ApiDeps) -> ExplanationAnswe
                 capacity=choice.capacity,
                 is_probe=decision.probing.covers(choice.head.launch_config_id),
             )
-            for choice in choices
+            for choice in decision.choices
         ],
-        ordered_capacity=sum(choice.capacity for choice in choices),
+        ordered_capacity=told.ordered,
         let_go_capacity=told.let_go,
         facts={name: value for name, value in decision.facts.items() if name != "launchConfigs"},
         launch_configs={s.head.launch_config_id: s.to_json() for s in decision.standings},

@@ -65,10 +65,13 @@ def list_providers(call: Call, deps: ApiDeps) -> ProviderList:
 
 
 def _status(provider_id: str, deps: ApiDeps) -> dict[str, Any]:
-    """The field ``status`` of a provider with a loop of its own."""
-    if provider_id not in deps.senders:
-        return {}
-    return {"status": status_of(provider_id, deps)}
+    status = status_if_any(provider_id, deps)
+    return {} if status is None else {"status": status}
+
+
+def status_if_any(provider_id: str, deps: ApiDeps) -> ProviderStatus | None:
+    """How a provider with a loop of its own fares; the others have nothing to fail at."""
+    return status_of(provider_id, deps) if provider_id in deps.senders else None
 
 
 def status_of(provider_id: str, deps: ApiDeps) -> ProviderStatus:

@@ -56,6 +56,7 @@ class UpdateWorkerPoolRequest(CreateWorkerPoolRequest):
     running_capacity: Any = None
     stopping_capacity: Any = None
     stopped_capacity: Any = None
+    provider_status: Any = None
 
 
 class Counts(Answer):
@@ -73,7 +74,7 @@ class Counts(Answer):
 
 
 class WorkerPoolFull(Counts):
-    """A pool's definition and counts."""
+    """A pool's definition and counts; of one pool alone also how its provider fares."""
 
     worker_pool_id: PoolId
     provider_id: Identifier
@@ -83,6 +84,7 @@ class WorkerPoolFull(Counts):
     config: dict[str, Any]
     owner: str
     email_on_error: bool
+    provider_status: ProviderStatus | None = None
 
 
 class WorkerPoolList(Answer):

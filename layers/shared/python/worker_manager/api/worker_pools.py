@@ -8,7 +8,7 @@ from worker_manager.api import definitions
 from worker_manager.api.configs import to_parts, validate_config
 from worker_manager.api.conversions import pool_full
 from worker_manager.api.pool_pages import page_of_pools
-from worker_manager.api.providers import provider_of_pool
+from worker_manager.api.providers import provider_of_pool, status_if_any
 from worker_manager.api.refusals import input_error, not_found
 from worker_manager.api.routing import PAGING, Call, Route
 from worker_manager.api.schemas import (
@@ -75,7 +75,7 @@ def delete(call: Call, deps: ApiDeps) -> WorkerPoolFull:
 
 
 def get(call: Call, deps: ApiDeps) -> WorkerPoolFull:
-    """One pool, with the counts of its workers."""
+    """One pool, with the counts of its workers and how its provider fares."""
     return _full(deps, existing_pool(deps, call.pool_id))
 
 
@@ -106,7 +106,10 @@ def _parts(call: Call, deps: ApiDeps, now: datetime) -> Parts:
 
 def _full(deps: ApiDeps, pool: Pool) -> WorkerPoolFull:
     return pool_full(
-        pool, _config(deps, pool), states=deps.stores.workers.states(pool.pool_id, deps.clock())
+        pool,
+        _config(deps, pool),
+        states=deps.stores.workers.states(pool.pool_id, deps.clock()),
+        provider_status=status_if_any(pool.provider_id, deps),
     )
 
 

@@ -61,6 +61,12 @@ def explain(facts: Facts, decision: Decision) -> Explanation:
     return Explanation(tuple(sentences), limit, ordered, let_go, next_probe)
 
 
+def nobody_launches(facts: Facts) -> Explanation:
+    """Say of a pool whose provider launches nothing that no plan is made for it."""
+    sentence = f"Nobody launches machines for provider {facts.pool.provider_id}."
+    return Explanation((sentence,), Limit.NO_PROVIDER, ordered=0, let_go=0, next_probe=None)
+
+
 def _demand(facts: Facts, decision: Decision) -> list[str]:
     estimated, demand = decision.estimate, facts.demand
     if demand is None or estimated is None:

@@ -15,6 +15,7 @@ from worker_manager.core.events import LAUNCH_CONFIG_RESUMED, pause_event
 from worker_manager.core.model import Location
 from worker_manager.core.standing import location_of_offering
 from worker_manager.metrics import meter
+from worker_manager.observing import waits_for_quota
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
 from worker_manager.store.places import outbox_key
 from worker_manager.store.provider_status import Activity
@@ -22,7 +23,6 @@ from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
 
     from worker_manager.core.model import Control, Json, Order, Pause, Plan, Pool, Worker
     from worker_manager.core.planning import Decision, Facts
@@ -131,38 +131,15 @@ def _tell_refusal(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:
         )
 
 
-def freed(survey: Survey, now: datetime) -> dict[str, Breaker]:
-    """The offerings known, those of a quota due at once where there are fewer machines by now.
-
-    How many there were is what ``count_machines`` found.  One that is just being probed is left
-    to whoever does.
-    """
-    found = {}
-    for key, breaker in survey.offerings.items():
-        place = survey.places.get(Location(location_of_offering(key)))
-        is_freed = (
-            _waits_for_quota(breaker)
-            and breaker.machines is not None
-            and place is not None
-            and place.baseline.machines < breaker.machines
-        )
-        found[key] = replace(breaker, next_try=now) if is_freed else breaker
-    return found
-
-
 def count_machines(survey: Survey, deps: Deps) -> None:
     """Note, of each quota that was hit, what the first complete list after it shows."""
     for key, breaker in survey.offerings.items():
         place = survey.places.get(Location(location_of_offering(key)))
-        if not _waits_for_quota(breaker) or breaker.machines is not None or place is None:
+        if not waits_for_quota(breaker) or breaker.machines is not None or place is None:
             continue
         if place.complete is not None and place.complete > breaker.since:
             after = replace(breaker, machines=place.baseline.machines)
             deps.stores.offerings.counted(deps.provider_id, key, breaker, after)
-
-
-def _waits_for_quota(breaker: Breaker) -> bool:
-    return breaker.kind == "quota-exceeded" and breaker.state is BreakerState.OPEN
 
 
 def end_pauses(pool: Pool, control: Control, deps: Deps) -> Control:

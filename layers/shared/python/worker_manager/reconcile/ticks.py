@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.core.standing import location_of_offering
-from worker_manager.observing import pauses, unlisted
+from worker_manager.observing import freed, pauses, unlisted
 from worker_manager.queues import Message
-from worker_manager.reconcile.healing import count_machines, freed
+from worker_manager.reconcile.healing import count_machines
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
