@@ -117,14 +117,26 @@ def test_an_open_breaker_learns_nothing_from_what_was_under_way_when_it_opened()
     breaker = an_open()
 
     assert trip(breaker, breaker.kind, "again", NOW + MINUTE) is breaker
+    assert trip(breaker, "lost", "in another way", NOW + MINUTE) is breaker
 
 
-def test_a_failure_of_another_kind_begins_at_its_own_first_wait() -> None:
-    breaker = replace(an_open("no-capacity"), step=4)
+@pytest.mark.parametrize(
+    ("kind", "other", "step", "wait"),
+    [
+        ("lost", "invalid-launch-config", 0, 30),
+        ("no-capacity", "lost", 0, 1),
+        ("no-capacity", "quota-exceeded", 2, 20),
+        ("quota-exceeded", "no-capacity", 2, 8),
+    ],
+)
+def test_a_probe_that_fails_in_another_way_begins_anew_unless_the_place_has_nothing_still(
+    kind: str, other: str, step: int, wait: int
+) -> None:
+    half_open = probe(replace(an_open(kind), step=1), NOW + MINUTE)
 
-    after = trip(breaker, "quota-exceeded", "x", NOW + MINUTE)
+    after = trip(half_open, other, "x", NOW + 2 * MINUTE)
 
-    assert (after.kind, after.step, minutes_between(after)) == ("quota-exceeded", 0, 5)
+    assert (after.kind, after.step, minutes_between(after)) == (other, step, wait)
 
 
 @pytest.mark.parametrize(("calm", "wait"), [(MINUTE, 8), (CALM, 8), (CALM + SECOND, 2)])

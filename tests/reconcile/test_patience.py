@@ -81,7 +81,7 @@ def test_a_machine_that_never_runs_is_stopped_after_the_time_for_launches(world:
 
     assert world.row(machine.key).stop_reason == "did not run in its cloud in time"
     (error,) = world.pool_errors()
-    assert (error.kind, error.launch_config_id) == ("never-registered", "lc-a")
+    assert (error.kind, error.launch_config_id) == ("lost", "lc-a")
 
 
 def test_a_worker_that_registered_is_not_judged_by_what_the_cloud_says_of_its_start(

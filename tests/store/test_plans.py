@@ -10,9 +10,10 @@ from pynamodb.exceptions import PutError, TransactWriteError, UpdateError
 from tests.factories import NOW, POOL_ID, REGION, a_plan, an_order
 from tests.store.sizes import LARGEST, item_size
 from tests.store.wire import cancelled, half_processed, lost, refused
-from worker_manager.core.breaker import probe, recover, trip
+from worker_manager.core.breaker import LONGEST_REASON, probe, recover, trip
 from worker_manager.core.model import Control, Location, OrderState
 from worker_manager.store.plans import PlanStore
+from worker_manager.store.pool_items import SHORT_REASON
 from worker_manager.store.pools import PoolStore
 
 if TYPE_CHECKING:
@@ -305,15 +306,17 @@ def test_who_saw_an_older_fence_has_nothing_remembered(store: PlanStore, pools: 
     assert pools.control(POOL_ID) == after
 
 
-def test_the_breakers_of_as_many_launch_configs_as_a_pool_may_have_fit_into_its_control_item(
-    store: PlanStore, pools: PoolStore, tables: Tables
+@pytest.mark.parametrize(("number", "kept"), [(3, LONGEST_REASON), (600, SHORT_REASON)])
+def test_breakers_of_as_many_launch_configs_as_a_pool_may_have_fit_into_its_control_item(
+    store: PlanStore, pools: PoolStore, tables: Tables, number: int, kept: int
 ) -> None:
-    long = trip(None, "no-capacity", "é" * 5000, NOW)
-    breakers = {f"{number:038d}": replace(long, machines=10**6) for number in range(300)}
+    long = replace(trip(None, "no-capacity", "é" * 5000, NOW), machines=10**6)
+    breakers = {f"{one:038d}": long for one in range(number)}
 
     store.remember(Control(POOL_ID), breakers=breakers)
 
-    assert pools.control(POOL_ID).breakers == breakers
+    short = replace(long, reason="é" * kept)
+    assert pools.control(POOL_ID).breakers == dict.fromkeys(breakers, short)
     assert item_size(tables.pools.get(POOL_ID, "ctl").serialize()) < LARGEST
 
 

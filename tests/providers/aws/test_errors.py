@@ -14,6 +14,7 @@ from botocore import exceptions as sdk
 from tests.providers.aws.wire import Answer, Wire, refusal
 from tests.providers.orders import BODY, OREGON, an_order
 from worker_manager.core.errors import (
+    BadCredentialsError,
     CloudError,
     CloudUnavailableError,
     InvalidLaunchConfigError,
@@ -65,10 +66,12 @@ CODES: dict[type[CloudError], tuple[str, ...]] = {
         "SlowDown",
     ),
     NotAuthorizedError: (
-        "AuthFailure",
         "UnauthorizedOperation",
         "AccessDenied",
         "AccessDeniedException",
+    ),
+    BadCredentialsError: (
+        "AuthFailure",
         "ExpiredToken",
         "ExpiredTokenException",
         "RequestExpired",
