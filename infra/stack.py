@@ -28,6 +28,7 @@ from infra.constructs.pulse import Pulse
 from infra.constructs.tables import Tables
 from infra.constructs.watching import Watching
 from infra.settings import TICKS
+from worker_manager.store.audit import TRAIL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -257,7 +258,7 @@ class WorkerManagerStack(Stack):
             .writes(tables.pools, tables.providers)
             .knows(WM_QUEUE_ROOT_URL=self.queue_root_url),
             "workers_api": self._function("workers_api")
-            .adds_to(tables.pools)
+            .adds_to(tables.pools, partitions=f"*{TRAIL}")
             .writes(tables.providers, tables.workers, tables.errors, tables.health)
             .knows(WM_TRUSTED_EC2_KEYS=self.trusted_keys),
         }

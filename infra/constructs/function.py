@@ -178,11 +178,13 @@ class ServiceFunction(Construct):
             self._use_table(named, _READ)
         return self
 
-    def adds_to(self, *tables: NamedTable) -> Self:
-        """Read items of these tables and put others there."""
-        for named in tables:
-            self._use_table(named, [*_READ, "dynamodb:PutItem"])
-        return self
+    def adds_to(self, named: NamedTable, *, partitions: str) -> Self:
+        """Read items of a table, and put others into the partitions whose keys are so, no more."""
+        return self.reads(named).allow(
+            ["dynamodb:PutItem"],
+            resources=[named.table.table_arn],
+            conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": partitions}},
+        )
 
     def writes(self, *tables: NamedTable) -> Self:
         """Read and change items of these tables."""

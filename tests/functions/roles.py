@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from infra.local.template import referred_to
@@ -35,7 +37,7 @@ class Role:
 
     def __init__(self, template: Mapping[str, Any], function: Mapping[str, Any]) -> None:
         [role, _] = function["Role"]["Fn::GetAtt"]
-        self._allowed: set[tuple[str, str]] = set()
+        self._allowed: dict[tuple[str, str], set[str]] = defaultdict(set)
         for resource in template["Resources"].values():
             if resource["Type"] != "AWS::IAM::Policy":
                 continue
@@ -46,38 +48,46 @@ class Role:
     def _allow(self, statement: Mapping[str, Any]) -> None:
         given = statement["Action"]
         targets = {*referred_to(statement["Resource"]), *_refs(statement["Resource"])}
+        keys = statement.get("Condition", {}).get("ForAllValues:StringLike", {})
         for action in [given] if isinstance(given, str) else given:
-            self._allowed |= {(action, target) for target in (*targets, "*")}
+            for target in (*targets, "*"):
+                self._allowed[action, target].add(keys.get("dynamodb:LeadingKeys", "*"))
 
     def check(
         self, service: str, operation: str, params: Mapping[str, Any], ids: Mapping[str, str]
     ) -> None:
         """Raises ``NotAllowedError``; ``ids`` gives the logical id of a name, URL or ARN."""
-        for action, name in _needed(service, operation, params):
+        for action, name, partition in _needed(service, operation, params):
             target = ids.get(name, "*") if name else "*"
-            if (action, target) not in self._allowed:
-                raise NotAllowedError(f"{action} on {name or 'anything'}")
+            patterns = self._allowed.get((action, target), set())
+            if not any(fnmatchcase(partition, pattern) for pattern in patterns):
+                raise NotAllowedError(f"{action} on {name or 'anything'} {partition}")
 
 
 def _needed(
     service: str, operation: str, params: Mapping[str, Any]
-) -> Iterator[tuple[str, str | None]]:
-    """Actions that a call takes, each with the name of what it is done to."""
+) -> Iterator[tuple[str, str | None, str]]:
+    """Actions that a call takes, each with the name of what it is done to, and the partition."""
     match operation:
         case "TransactWriteItems":
             for item in params["TransactItems"]:
                 for kind, given in item.items():
-                    yield f"dynamodb:{TRANSACTED[kind]}", given["TableName"]
+                    yield f"dynamodb:{TRANSACTED[kind]}", given["TableName"], _partition(given)
         case "BatchGetItem" | "BatchWriteItem":
             for table in params["RequestItems"]:
-                yield f"dynamodb:{operation}", table
+                yield f"dynamodb:{operation}", table, ""
         case "PutEvents":
             for entry in params["Entries"]:
-                yield f"events:{operation}", entry["EventBusName"]
+                yield f"events:{operation}", entry["EventBusName"], ""
         case _:
             target = params[TARGETS[service]] if service in TARGETS else None
             name = SERVICES.get(service, service)
-            yield f"{name}:{ACTIONS.get(operation, operation)}", target
+            yield f"{name}:{ACTIONS.get(operation, operation)}", target, _partition(params)
+
+
+def _partition(params: Mapping[str, Any]) -> str:
+    """The key of the partition that an item of the table ``pools`` is put into."""
+    return str(params.get("Item", {}).get("worker_pool_id", {}).get("S", ""))
 
 
 def _refs(value: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pytest
 from tests.factories import NOW, a_pool, a_worker
 from worker_manager.core.audit import Difference, Entry
 from worker_manager.core.errors import ConflictError
-from worker_manager.store.audit import AUDIT, AuditStore, position
+from worker_manager.store.audit import TRAIL, AuditStore, position
 from worker_manager.store.pools import PoolChange, PoolStore
 from worker_manager.store.transactions import commit
 from worker_manager.store.workers import WorkerStore
@@ -66,7 +66,7 @@ def test_an_entry_reads_back_as_it_was(
 
 def test_an_entry_ends_after_its_time(tables: Tables, store: AuditStore) -> None:
     write(tables, store, an_entry())
-    item = tables.pools.get(POOL, AUDIT + position(an_entry()))
+    item = tables.pools.get(POOL + TRAIL, position(an_entry()))
     assert item.ttl == int((NOW + KEPT).timestamp())
 
 

@@ -18,6 +18,7 @@ from tests.infra.stack.reading import (
     statements,
 )
 
+WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionCheckItem")
 API = ("pools-api", "workers-api", "queue-api")
 
 Template = dict[str, Any]
@@ -59,6 +60,21 @@ def test_a_function_may_use_exactly_the_tables_it_is_told_of(template: Template)
             for table in referred_to(found["Resource"])
         }
         assert may_use == told, name
+
+
+def test_the_function_for_machines_writes_nothing_of_a_pool_but_its_audit_trail(
+    template: Template,
+) -> None:
+    pools = environment(template, "workers-api")["WM_TABLE_POOLS"]["Ref"]
+    [put] = [
+        found
+        for found in statements(template, "workers-api")
+        if pools in referred_to(found["Resource"])
+        and any(action.removeprefix("dynamodb:") in WRITES for action in actions(found))
+    ]
+
+    assert actions(put) == ["dynamodb:PutItem"]
+    assert put["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": "*#audit"}}
 
 
 def test_a_function_may_send_only_to_the_queues_it_is_told_of(template: Template) -> None:

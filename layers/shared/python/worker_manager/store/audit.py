@@ -1,6 +1,7 @@
 """The audit trail of a pool: one item a change, written with it or not at all.
 
-It stays when its pool goes, until each entry's own end.
+A trail has a partition of its own, which is all that some functions may write to.  It stays when
+its pool goes, until each entry's own end.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
     from worker_manager.store.tables import PoolItem, Tables
     from worker_manager.store.transactions import Writes
 
-AUDIT = "audit#"
-"""What the sort key of an entry begins with."""
-_AFTER_ALL = "audit$"
+TRAIL = "#audit"
+"""What follows the pool's id in the key of its trail's partition."""
 
 
 class AuditStore:
@@ -45,16 +45,14 @@ class AuditStore:
 
         ``at_once`` is how many are read with one request.
         """
-        last = AUDIT + before if before else _AFTER_ALL
         for item in self._model.query(
-            pool_id,
-            self._model.sk.between(AUDIT, last),
+            pool_id + TRAIL,
+            self._model.sk < before if before else None,
             scan_index_forward=False,
             consistent_read=True,
             page_size=at_once,
         ):
-            if item.sk != last:
-                yield _to_entry(item)
+            yield _to_entry(item)
 
     def _item(self, entry: Entry) -> PoolItem:
         told = {
@@ -67,8 +65,8 @@ class AuditStore:
             "requestId": entry.request_id,
         }
         return self._model(
-            entry.pool_id,
-            AUDIT + position(entry),
+            entry.pool_id + TRAIL,
+            position(entry),
             ttl=int((entry.time + self._kept).timestamp()),
             audit=json.dumps(told, separators=(",", ":"), ensure_ascii=False),
         )
@@ -80,11 +78,11 @@ def position(entry: Entry) -> str:
 
 
 def _to_entry(item: PoolItem) -> Entry:
-    time, _, audit_id = item.sk.removeprefix(AUDIT).partition("#")
+    time, _, audit_id = item.sk.partition("#")
     told = json.loads(item.audit or "{}")
     return Entry(
         audit_id=audit_id,
-        pool_id=item.worker_pool_id,
+        pool_id=item.worker_pool_id.removesuffix(TRAIL),
         entity=told["entity"],
         entity_id=told["entityId"],
         action=told["action"],

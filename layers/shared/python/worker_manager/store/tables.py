@@ -57,10 +57,11 @@ LIVE_ATTRIBUTES = [
 
 
 class PoolItem(Model):
-    """Table ``pools``: everything of one pool in one partition.
+    """Table ``pools``: everything of one pool in one partition, but its audit trail.
 
     ``sk`` is ``pool`` (the definition and its heads), ``body#<launch config id>``, ``ctl`` (the
-    control item), ``plan#<tick>``, ``scanned#<provider id>#<location>`` or ``audit#<time>#<id>``.
+    control item), ``plan#<tick>`` or ``scanned#<provider id>#<location>``.  Partition
+    ``<pool id>#audit`` is the trail; there ``sk`` is ``<time>#<id>``.
     """
 
     class Meta:
@@ -95,7 +96,7 @@ class PoolItem(Model):
     # plan#<tick>
     closed = BooleanAttribute(null=True)
     plan = UnicodeAttribute(null=True)
-    # audit#<time>#<id>
+    # <pool id>#audit
     audit = UnicodeAttribute(null=True)
 
 
