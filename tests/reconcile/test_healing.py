@@ -327,7 +327,9 @@ def test_bad_credentials_stop_a_provider_after_one_call_and_no_other(new_world: 
 
         assert len(asked) == 1
         assert alive(world, "proj-z/pool-3") == 5
-        assert "the provider's credentials do not hold there (not-authorized)" in reasons(world, OTHER)
+        assert "the provider's credentials do not hold there (not-authorized)" in reasons(
+            world, OTHER
+        )
         world.tick_for(minutes=30)
         assert len(asked) <= 20
         assert own_breakers(world) == {}
@@ -394,6 +396,20 @@ def test_an_image_that_was_mended_comes_back_by_itself(world: World) -> None:
 
 
 # Crashes and others at the same time
+
+
+def test_where_all_are_closed_off_each_has_its_turn_however_long_its_own_wait(
+    world: World,
+) -> None:
+    world.save_pool(heads=[spot("lc-a"), on_demand("lc-b")])
+    world.demand(pending=5)
+    with refusing(world.provider, NONE_LEFT, only={"lc-a"}):
+        with refusing(world.provider, InvalidLaunchConfigError("no grant yet"), only={"lc-b"}):
+            world.tick_for(minutes=60)
+
+        world.tick_for(minutes=15)
+
+    assert alive(world) == 5
 
 
 def with_a_probe_due(new_world: NewWorld) -> World:

@@ -84,7 +84,7 @@ def probe_now(
         return Probing(due, _half_open(breakers, due, now))
     if not able or (probed is not None and now - probed < wait):
         return Probing((), breakers, probed, wait)
-    picked = due[:1] or [s for s in able if _may_be_forced(s, now)][:1]
+    picked = due[:1] or _forced(able, now)
     if not picked:
         return Probing((), breakers, probed, wait)
     longer = min(max(SHORTEST_WAIT, 2 * wait), LONGEST_WAIT)
@@ -105,6 +105,15 @@ def _due(
             capacity -= size
             headroom -= size
     return list(picked.values())
+
+
+def _forced(able: Sequence[Standing], now: datetime) -> list[Standing]:
+    """One whose time has not come, tried longest ago: each has its turn, whatever its own wait."""
+
+    def tried(standing: Standing) -> float:
+        return standing.breaker.since.timestamp() if standing.breaker else 0.0
+
+    return sorted((s for s in able if _may_be_forced(s, now)), key=tried)[:1]
 
 
 def _may_be_forced(standing: Standing, now: datetime) -> bool:
