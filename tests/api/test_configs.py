@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.api.world import BASE, POOL_PATH, a_definition, a_launch_config, a_static_definition
+from worker_manager.api.configs import offering_of
 
 if TYPE_CHECKING:
     from tests.api.world import Api
@@ -219,3 +220,27 @@ def test_a_config_that_could_not_be_read_back_is_refused(api: Api) -> None:
 
 def compact(body: dict[str, Any]) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "offering"),
+    [
+        ({"InstanceType": "m5.large"}, "us-east-1/any/m5.large/on-demand"),
+        (
+            {
+                "InstanceType": "u-6tb1.metal",
+                "SubnetId": "subnet-0123456789abcdef0",
+                "InstanceMarketOptions": {"MarketType": "spot"},
+            },
+            "us-east-1/subnet-0123456789abcdef0/u-6tb1.metal/spot",
+        ),
+        ({}, ""),
+        ({"InstanceType": "m5.large", "Placement": {"AvailabilityZone": "a/b"}}, ""),
+        ({"InstanceType": "m" * 2000}, ""),
+        ({"InstanceType": "größer"}, ""),
+    ],
+)
+def test_what_may_be_no_key_is_an_offering_of_its_own(
+    parameters: dict[str, Any], offering: str
+) -> None:
+    assert offering_of("aws")(launch(**parameters)) == offering

@@ -9,6 +9,7 @@ Where to read next: ``config_schemas`` (the fields).
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api.config_schemas import AwsConfig, NullConfig, StaticConfig
@@ -89,7 +90,13 @@ def _ec2_offering(body: Json) -> str:
         return ""
     zone = word("Placement", "AvailabilityZone") or word("SubnetId") or "any"
     market = word("InstanceMarketOptions", "MarketType") or "on-demand"
-    return "/".join((location_of(body), zone, kind, market))
+    words = (location_of(body), zone, kind, market)
+    return "/".join(words) if all(map(_is_plain, words)) else ""
+
+
+def _is_plain(word: str) -> bool:
+    """Whether EC2 may know it: what is long or odd is no part of a key."""
+    return re.fullmatch(r"[A-Za-z0-9._-]{1,64}", word, re.ASCII) is not None
 
 
 def to_parts(
