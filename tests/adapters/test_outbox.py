@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.factories import NOW, POOL_ID, a_worker
+from worker_manager.core.error_groups import day_of
 from worker_manager.core.events import WORKER_RUNNING, WORKER_STOPPED, error_events, worker_event
 from worker_manager.core.model import PoolError, State
 from worker_manager.outbox import Outbox
@@ -169,6 +170,17 @@ def test_an_error_written_with_its_transition_waits_until_it_is_told(told: Told)
 
     assert list(told.places.unpublished()) == []
     assert told.bus.published == [event["id"] for event in error_events(an_error(), "aws")]
+
+
+def test_a_row_changes_although_an_error_like_its_own_was_reported_later(told: Told) -> None:
+    worker = a_worker()
+    told.workers.put_new(worker)
+    told.outbox.report(replace(an_error("e-2"), reported=NOW + DAY / 24), "aws")
+
+    assert told.outbox.change_and_record(worker, an_error(), "aws", state=State.STOPPED)
+
+    (group,) = told.errors.counts.groups(POOL_ID, [day_of(NOW)], after=None, limit=9)
+    assert (group.count, group.newest) == (2, "e-2")
 
 
 def test_several_events_of_one_item_are_cleared_only_together(told: Told) -> None:

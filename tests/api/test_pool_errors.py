@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.api.world import BASE
+from tests.api.world import BASE, POOL_PATH, a_definition
 from tests.factories import a_worker
 from worker_manager.api import paging, pool_errors
+from worker_manager.store.mail import MailStore
 
 if TYPE_CHECKING:
     from tests.api.world import Api, Clock
@@ -50,6 +51,18 @@ def test_a_report_is_recorded_and_told(pool: Api) -> None:
     [event] = [event for event in pool.bus.events if event["name"] == "worker-pool-error"]
     assert event["detail"]["workerId"] == "i-1"
     assert event["detail"]["launchConfigId"] == "lc-a"
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_report_is_noted_for_mail_where_the_owner_wants_any(
+    pool: Api, monkeypatch: pytest.MonkeyPatch, wanted: bool
+) -> None:
+    monkeypatch.setattr(pool.deps.errors, "_mails", True)
+    pool.ok("POST", POOL_PATH, a_definition(emailOnError=wanted))
+
+    pool.ok("POST", PATH, a_report())
+
+    assert len(MailStore(pool.tables).due(limit=9)) == wanted
 
 
 def test_a_report_that_a_client_repeats_is_one_error(pool: Api, clock: Clock) -> None:

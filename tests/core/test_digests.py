@@ -19,16 +19,17 @@ from worker_manager.core.digests import (
     LEASE,
     LONGEST_PAUSE,
     LONGEST_QUIET,
-    MOST_GROUPS,
+    MOST_TOPICS,
     SPACING,
     Digest,
-    ErrorGroup,
+    Topic,
     claimed,
     collected,
     refused,
     to_tell,
     told,
 )
+from worker_manager.core.error_groups import OTHER, Likeness
 from worker_manager.core.model import PoolError
 
 MINUTE = timedelta(minutes=1)
@@ -54,7 +55,7 @@ class Owner:
     def __init__(self) -> None:
         self.now = NOW
         self.digest = Digest(POOL_ID)
-        self.mails: list[tuple[datetime, tuple[ErrorGroup, ...]]] = []
+        self.mails: list[tuple[datetime, tuple[Topic, ...]]] = []
         self._recorded: list[PoolError] = []
 
     def meets(self, *errors: PoolError) -> None:
@@ -69,10 +70,10 @@ class Owner:
     def minute(self) -> None:
         self.digest = collected(self.digest, self._recorded, self.now)
         self._recorded = []
-        groups = to_tell(self.digest, self.now)
-        if groups:
-            self.mails.append((self.now, groups))
-            self.digest = told(claimed(self.digest, self.now), groups, self.now)
+        topics = to_tell(self.digest, self.now)
+        if topics:
+            self.mails.append((self.now, topics))
+            self.digest = told(claimed(self.digest, self.now), topics, self.now)
 
     @property
     def times(self) -> list[timedelta]:
@@ -80,7 +81,7 @@ class Owner:
 
     @property
     def counts(self) -> list[int]:
-        return [sum(group.waiting for group in groups) for _, groups in self.mails]
+        return [sum(topic.waiting for topic in topics) for _, topics in self.mails]
 
 
 @pytest.fixture
@@ -104,12 +105,12 @@ def test_five_hundred_equal_errors_are_two_mails(owner: Owner) -> None:
     assert owner.times[0] == timedelta(0)
     assert HOUR <= owner.times[1] < HOUR + MINUTE
     assert owner.counts == [1, 499]
-    (group,) = owner.mails[1][1]
-    assert (group.first, group.last) == (
+    (topic,) = owner.mails[1][1]
+    assert (topic.first, topic.last) == (
         NOW + timedelta(seconds=2),
         NOW + timedelta(seconds=998),
     )
-    assert (group.error_id, group.told) == ("e-499", NOW)
+    assert (topic.error_id, topic.told) == ("e-499", NOW)
 
 
 def test_an_equal_error_after_a_day_without_any_is_told_at_once(owner: Owner) -> None:
@@ -123,8 +124,8 @@ def test_an_equal_error_after_a_day_without_any_is_told_at_once(owner: Owner) ->
 
     assert owner.times == [timedelta(0), DAY + MINUTE]
     assert owner.counts == [500, 1]
-    (group,) = owner.mails[1][1]
-    assert (group.mails, group.told) == (0, None)
+    (topic,) = owner.mails[1][1]
+    assert (topic.mails, topic.told) == (0, None)
 
 
 def test_what_goes_on_for_days_is_told_ever_more_rarely_and_then_daily(owner: Owner) -> None:
@@ -136,7 +137,7 @@ def test_what_goes_on_for_days_is_told_ever_more_rarely_and_then_daily(owner: Ow
     assert [round(time / HOUR, 2) for time in owner.times] == hours
 
 
-def test_another_kind_title_or_launch_config_is_another_group(owner: Owner) -> None:
+def test_another_kind_title_code_or_launch_config_is_another_topic(owner: Owner) -> None:
     owner.meets(an_error())
     owner.minute()
     owner.now += MINUTE
@@ -146,14 +147,15 @@ def test_another_kind_title_or_launch_config_is_another_group(owner: Owner) -> N
         an_error(title="Other"),
         an_error(launch_config_id="lc-b"),
         an_error(launch_config_id=None),
+        an_error(extra={"code": "InsufficientInstanceCapacity"}),
     )
     owner.minute()
 
-    assert owner.counts == [1, 4]
-    assert len(owner.mails[1][1]) == 4
+    assert owner.counts == [1, 5]
+    assert len(owner.mails[1][1]) == 5
 
 
-def test_many_new_groups_at_once_are_one_mail(owner: Owner) -> None:
+def test_many_new_topics_at_once_are_one_mail(owner: Owner) -> None:
     owner.meets(*(an_error(number, title=f"title {number}") for number in range(30)))
     owner.waits(DAY)
 
@@ -176,14 +178,14 @@ def test_a_pool_whose_errors_are_all_different_has_few_mails_and_is_never_silent
     assert sum(owner.counts) == total
 
 
-def test_groups_beyond_those_told_apart_are_one(owner: Owner) -> None:
-    owner.meets(*(an_error(number, title=f"title {number}") for number in range(MOST_GROUPS + 7)))
+def test_topics_beyond_those_told_apart_are_one(owner: Owner) -> None:
+    owner.meets(*(an_error(number, title=f"title {number}") for number in range(MOST_TOPICS + 7)))
     owner.minute()
 
     (mail,) = owner.mails
     further = mail[1][-1]
-    assert len(mail[1]) == MOST_GROUPS + 1
-    assert (further.name, further.waiting) == (FURTHER, 7)
+    assert len(mail[1]) == MOST_TOPICS + 1
+    assert (further.alike, further.waiting) == (FURTHER, 7)
 
 
 def test_errors_that_come_out_of_order_are_told_by_the_newest(owner: Owner) -> None:
@@ -191,18 +193,18 @@ def test_errors_that_come_out_of_order_are_told_by_the_newest(owner: Owner) -> N
     owner.meets(late, early)
     owner.minute()
 
-    ((_, (group,)),) = owner.mails
-    assert (group.first, group.last) == (NOW - HOUR, NOW)
-    assert (group.error_id, group.description) == ("e-2", "none left, says 2")
+    ((_, (topic,)),) = owner.mails
+    assert (topic.first, topic.last) == (NOW - HOUR, NOW)
+    assert (topic.error_id, topic.description) == ("e-2", "none left, says 2")
 
 
 def test_of_a_description_an_excerpt_is_kept_until_it_is_told(owner: Owner) -> None:
     owner.meets(an_error(description="x" * 10_000))
     owner.minute()
 
-    ((_, (group,)),) = owner.mails
-    assert len(group.description) == EXCERPT
-    assert owner.digest.groups[0].description == ""
+    ((_, (topic,)),) = owner.mails
+    assert len(topic.description) == EXCERPT
+    assert owner.digest.topics[0].description == ""
 
 
 def test_nothing_is_told_while_somebody_is_telling_it() -> None:
@@ -210,7 +212,7 @@ def test_nothing_is_told_while_somebody_is_telling_it() -> None:
     taken = claimed(digest, NOW)
 
     assert to_tell(taken, NOW + LEASE - MINUTE) == ()
-    assert to_tell(taken, NOW + LEASE) == digest.groups
+    assert to_tell(taken, NOW + LEASE) == digest.topics
 
 
 def test_refused_mail_is_tried_again_after_growing_pauses_and_loses_nothing() -> None:
@@ -223,23 +225,23 @@ def test_refused_mail_is_tried_again_after_growing_pauses_and_loses_nothing() ->
         pauses.append((digest.not_before - now) / MINUTE)
         now = digest.not_before
         digest = collected(digest, [an_error(at=now)], now)
-        assert to_tell(digest, now) == digest.groups
+        assert to_tell(digest, now) == digest.topics
 
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, *[LONGEST_PAUSE / MINUTE] * 4]
-    assert digest.groups[0].waiting == 13
+    assert digest.topics[0].waiting == 13
     assert digest.failing_since == NOW
-    after = told(claimed(digest, now), digest.groups, now)
+    after = told(claimed(digest, now), digest.topics, now)
     assert (after.failures, after.failing_since, after.not_before) == (0, None, None)
-    assert (after.leased_until, after.groups[0].waiting) == (None, 0)
+    assert (after.leased_until, after.topics[0].waiting) == (None, 0)
 
 
 def test_what_came_while_a_mail_was_sent_is_not_told_as_sent() -> None:
-    """A group that was in no mail keeps what it has to tell."""
+    """A topic that was in no mail keeps what it has to tell."""
     digest = collected(Digest(POOL_ID), [an_error(), an_error(title="Other")], NOW)
 
-    after = told(digest, digest.groups[:1], NOW)
+    after = told(digest, digest.topics[:1], NOW)
 
-    assert [group.waiting for group in after.groups] == [0, 1]
+    assert [topic.waiting for topic in after.topics] == [0, 1]
 
 
 def test_a_digest_is_over_a_day_after_its_last_error_and_mail(owner: Owner) -> None:
@@ -255,7 +257,7 @@ def test_a_refused_digest_is_not_over_however_long_it_takes() -> None:
     late = NOW + 30 * DAY
 
     assert not collected(digest, (), late).is_over(late)
-    assert to_tell(digest, late) == digest.groups
+    assert to_tell(digest, late) == digest.topics
 
 
 @given(
@@ -278,6 +280,6 @@ def test_every_error_is_told_in_exactly_one_mail(steps: list[tuple[int, str]]) -
 
 
 def test_the_quiet_period_never_grows_beyond_its_end() -> None:
-    group = ErrorGroup("k", "t", None, NOW, NOW, mails=1)
+    topic = Topic(Likeness("k", "t", OTHER, None), NOW, NOW, mails=1)
 
-    assert [replace(group, mails=n).quiet / HOUR for n in (0, 1, 2, 6, 99)] == [1, 1, 2, 24, 24]
+    assert [replace(topic, mails=n).quiet / HOUR for n in (0, 1, 2, 6, 99)] == [1, 1, 2, 24, 24]

@@ -10,31 +10,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import NOW, a_pool
-from worker_manager.core.digests import ErrorGroup
+from worker_manager.core.digests import Topic
+from worker_manager.core.error_groups import OTHER, Likeness
 from worker_manager.core.letters import LONGEST_SUBJECT, letter, on_one_line
 
 ROOT = "https://tc.example.com"
 
 
-def a_group(**overrides: Any) -> ErrorGroup:
+def a_topic(**overrides: Any) -> Topic:
     values: dict[str, Any] = {
-        "kind": "no-capacity",
-        "title": "Instance Creation Error",
-        "launch_config_id": "lc-a",
         "first": NOW,
         "last": NOW,
         "waiting": 1,
         "description": "none left",
         "error_id": "e-1",
     }
-    return ErrorGroup(**(values | overrides))
+    alike = {
+        name: overrides.pop(name, given)
+        for name, given in Likeness("no-capacity", "Instance Creation Error", OTHER, "lc-a")
+        ._asdict()
+        .items()
+    }
+    return Topic(Likeness(**alike), **(values | overrides))
 
 
 def test_a_mail_says_what_happened_how_often_and_where_to_look_and_how_to_stop_it() -> None:
     later = NOW + timedelta(hours=2)
-    groups = [a_group(waiting=7, last=later, told=NOW), a_group(title="Other", error_id="e-2")]
+    topics = [a_topic(waiting=7, last=later, told=NOW), a_topic(title="Other", error_id="e-2")]
 
-    written = letter(a_pool(), groups, root_url=ROOT)
+    written = letter(a_pool(), topics, root_url=ROOT)
 
     assert written.to == "owner@example.com"
     assert written.subject == "Worker pool proj-x/pool-1: Instance Creation Error (and 1 more)"
@@ -54,8 +58,15 @@ def test_a_mail_says_what_happened_how_often_and_where_to_look_and_how_to_stop_i
     )
 
 
+def test_a_code_is_said_where_there_is_one() -> None:
+    written = letter(a_pool(), [a_topic(code="Insufficient\nCapacity")], root_url=ROOT)
+
+    said = "(no-capacity, code Insufficient Capacity, launch config lc-a)"
+    assert f"Instance Creation Error {said}\n" in written.text
+
+
 def test_an_error_of_no_launch_config_names_none() -> None:
-    written = letter(a_pool(), [a_group(launch_config_id=None)], root_url=ROOT)
+    written = letter(a_pool(), [a_topic(launch_config_id=None)], root_url=ROOT)
 
     assert "Instance Creation Error (no-capacity)\n" in written.text
 
@@ -66,14 +77,14 @@ def test_an_error_of_no_launch_config_names_none() -> None:
 def test_a_title_with_a_line_break_adds_no_header(line_break: str) -> None:
     title = f"Oops{line_break}Bcc: everybody@example.com"
 
-    written = letter(a_pool(), [a_group(title=title)], root_url=ROOT)
+    written = letter(a_pool(), [a_topic(title=title)], root_url=ROOT)
 
     assert written.subject == "Worker pool proj-x/pool-1: Oops Bcc: everybody@example.com"
 
 
 @given(st.text(max_size=400), st.integers(1, 3))
 def test_a_subject_is_one_short_printable_line_whatever_the_title_is(title: str, n: int) -> None:
-    written = letter(a_pool(), [a_group(title=title)] * n, root_url=ROOT)
+    written = letter(a_pool(), [a_topic(title=title)] * n, root_url=ROOT)
 
     assert written.subject.isprintable()
     assert len(written.subject) <= LONGEST_SUBJECT
@@ -82,7 +93,7 @@ def test_a_subject_is_one_short_printable_line_whatever_the_title_is(title: str,
 
 def test_a_long_description_keeps_its_lines_but_no_control_characters() -> None:
     written = letter(
-        a_pool(), [a_group(description="first\n\n\x1b[31msecond\r\nthird")], root_url=ROOT
+        a_pool(), [a_topic(description="first\n\n\x1b[31msecond\r\nthird")], root_url=ROOT
     )
 
     assert "\n  first\n  [31msecond\n  third\n" in written.text
@@ -90,6 +101,6 @@ def test_a_long_description_keeps_its_lines_but_no_control_characters() -> None:
 
 def test_a_lone_surrogate_cannot_keep_a_mail_from_being_encoded() -> None:
     assert on_one_line("a\ud800b") == "a b"
-    written = letter(a_pool(), [a_group(description="x\ud800y", title="\udfff")], root_url=ROOT)
+    written = letter(a_pool(), [a_topic(description="x\ud800y", title="\udfff")], root_url=ROOT)
     assert written.text.encode()
     assert written.subject.encode()

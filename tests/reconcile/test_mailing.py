@@ -80,10 +80,10 @@ class Mailed:
             after = replace(pool, version=pool.version + 1)
             self.world.stores.pools.save(PoolChange(after, before, {}, events=()))
 
-    def error(self, *, pool_id: str = POOL_ID) -> None:
+    def error(self, *, pool_id: str = POOL_ID, code: str = "") -> None:
         """One is recorded as every function does it."""
         with self.world.aside():
-            self.outbox.report(self._an_error(pool_id), "aws")
+            self.outbox.report(replace(self._an_error(pool_id), extra={"code": code}), "aws")
 
     def errors_at_once(self, count: int) -> None:
         """As many are noted, without all that is beside the point here and takes long."""
@@ -121,7 +121,7 @@ class Mailed:
     def left(self) -> int:
         """Errors that no mail told of."""
         with self.world.aside():
-            waiting = [g.waiting for d in self.store.digests().values() for g in d.groups]
+            waiting = [g.waiting for d in self.store.digests().values() for g in d.topics]
             return sum(waiting) + len(self.store.due(limit=10_000))
 
     def failures(self, pool_id: str = POOL_ID) -> list[PoolError]:
@@ -148,6 +148,17 @@ def test_a_first_error_is_mailed_within_the_minute(mailed: Mailed) -> None:
     assert (letter.to, letter.subject) == ("owner@example.com", SUBJECT)
     error_id = derived_slugid("error", 1)
     assert f"once, at 2026-01-02 03:04 UTC; error id {error_id}\n  none left" in letter.text
+
+
+def test_errors_with_other_codes_are_other_news_as_they_are_in_statistics(mailed: Mailed) -> None:
+    mailed.error(code="Throttled")
+    mailed.error(code="Throttled")
+    mailed.error(code="Broken")
+    mailed.minute()
+
+    (letter,) = mailed.mailer.taken
+    assert letter.subject.endswith("(and 1 more)")
+    assert letter.text.count("2 times") == letter.text.count("once, at") == 1
 
 
 def test_five_hundred_equal_errors_are_two_mails_and_one_more_after_a_day(mailed: Mailed) -> None:
@@ -326,6 +337,29 @@ def test_no_mail_is_begun_when_the_time_is_up(mailed: Mailed) -> None:
     mailed.minute()
 
     assert len(mailed.mailer.taken) == 2
+
+
+def test_a_pool_with_very_many_errors_takes_no_others_time_and_is_worked_off_in_the_end(
+    mailed: Mailed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker_manager.store.mail.AT_ONCE", 2)
+    mailed.pool(OTHER_ID)
+    mailed.errors_at_once(6)
+    mailed.clock.advance(seconds=1)
+    mailed.error(pool_id=OTHER_ID)
+    collect = mailed.store.collect
+
+    def slowly(*given: Any) -> Any:
+        mailed.clock.advance(seconds=TIME.total_seconds() / 2)
+        return collect(*given)
+
+    monkeypatch.setattr(mailed.store, "collect", slowly)
+
+    assert mailed.minute() == {"sent": 1, "out-of-time": 1}
+    assert mailed.left() == 6
+    assert mailed.minute() == {"nothing-due": 1, "sent": 1}
+    assert mailed.left() == 0
+    assert ["pool-2" in subject for subject in mailed.subjects] == [True, False]
 
 
 def test_what_nobody_foresaw_stops_one_pool_only_and_is_tried_again(

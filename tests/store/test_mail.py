@@ -12,7 +12,7 @@ from tests.factories import NOW, POOL_ID
 from worker_manager.core.digests import (
     EMAIL_FAILED,
     EXCERPT,
-    MOST_GROUPS,
+    MOST_TOPICS,
     Digest,
     claimed,
     collected,
@@ -75,7 +75,7 @@ def test_an_error_is_noted_with_what_a_mail_needs_of_it(
 
     (due,) = store.due(limit=10)
 
-    assert due.error == replace(long, extra={}, description="x" * EXCERPT)
+    assert due.error == replace(long, extra={"code": "X"}, description="x" * EXCERPT)
 
 
 def test_a_repeat_of_an_error_is_not_noted_again(errors: PoolErrorStore, store: MailStore) -> None:
@@ -96,6 +96,14 @@ def test_an_error_that_tells_of_mail_is_not_mailed(
 
 def test_a_stage_without_mail_notes_nothing(tables: Tables, store: MailStore) -> None:
     record(PoolErrorStore(tables, kept=DAY), an_error())
+
+    assert store.due(limit=10) == []
+
+
+def test_an_error_of_a_pool_that_is_known_to_want_no_mail_is_not_noted(
+    errors: PoolErrorStore, store: MailStore
+) -> None:
+    errors.record(an_error(), [{"id": "e-1"}], mails=False)
 
     assert store.due(limit=10) == []
 
@@ -129,7 +137,7 @@ def test_one_transaction_moves_a_hundred_less_one(errors: PoolErrorStore, store:
     for part in parts:
         digest = store.collect(digest, collected(digest, [o.error for o in part], NOW), part)
 
-    assert digest.groups[0].waiting == AT_ONCE + 3
+    assert digest.topics[0].waiting == AT_ONCE + 3
     assert store.due(limit=10) == []
 
 
@@ -160,7 +168,7 @@ def test_of_two_who_take_a_digest_one_has_it(errors: PoolErrorStore, store: Mail
 def test_a_digest_comes_back_as_it_was(errors: PoolErrorStore, store: MailStore) -> None:
     due = noted(errors, store)
     first = store.collect(EMPTY, collected(EMPTY, [due[0].error], NOW), due)
-    after_mail = store.change(first, told(first, first.groups, NOW + SECOND))
+    after_mail = store.change(first, told(first, first.topics, NOW + SECOND))
     again = collected(after_mail, [an_error(launch_config_id=None)], NOW)
     last = store.change(after_mail, claimed(refused(again, NOW), NOW))
 
@@ -201,7 +209,7 @@ def test_the_largest_digest_fits_an_item(errors: PoolErrorStore, store: MailStor
         an_error(
             n, title=f"{n:04}" + wide * 124, description=wide * 10_000, launch_config_id="l" * 38
         )
-        for n in range(MOST_GROUPS + 5)
+        for n in range(MOST_TOPICS + 5)
     ]
     digest = store.change(EMPTY, collected(EMPTY, many, NOW))
 

@@ -57,12 +57,21 @@ class Outbox:
 
         ``tell`` publishes the error afterwards; until then it waits with its events.
         """
-        also = self._errors.writes(error, error_events(error, provider_id))
-        return self._workers.change_with(before, also, **changes)
+        events = error_events(error, provider_id)
+        for is_late in (False, True):
+            also = self._errors.writes(error, events, is_late=is_late)
+            after = self._workers.change_with(before, also, **changes)
+            if after is not None:
+                return after
+        return None
 
-    def report(self, error: PoolError, provider_id: str) -> None:
-        """Record a pool error and tell of it; a repeat of the same error id does nothing."""
-        if self._errors.record(error, error_events(error, provider_id)) is not None:
+    def report(self, error: PoolError, provider_id: str, *, mails: bool = True) -> None:
+        """Record a pool error and tell of it; a repeat of the same error id does nothing.
+
+        ``mails`` is false where it is known that the pool's owner wants no mail.
+        """
+        events = error_events(error, provider_id)
+        if self._errors.record(error, events, mails=mails) is not None:
             self.tell(error, provider_id)
 
     def tell(self, error: PoolError, provider_id: str) -> None:

@@ -56,10 +56,10 @@ class _Sums:
     def add(self, groups: Iterable[error_groups.ErrorGroup]) -> _Sums:
         for group in groups:
             self.hours.update(group.hours)
-            self.titles[group.title] += group.count
-            self.codes[group.code] += group.count
+            self.titles[group.alike.title] += group.count
+            self.codes[group.alike.code] += group.count
             self.pools[group.pool_id] += group.count
-            self.launch_configs[group.launch_config_id or UNKNOWN] += group.count
+            self.launch_configs[group.alike.launch_config_id or UNKNOWN] += group.count
         return self
 
     def merge(self, other: _Sums) -> None:
@@ -123,7 +123,7 @@ def groups(call: Call, deps: ApiDeps) -> WorkerPoolErrorGroupList:
     is_last = len(page) == len(found)
     return WorkerPoolErrorGroupList(
         error_groups=page,
-        **paging.with_token(None if is_last else found[len(page) - 1].group_id),
+        **paging.with_token(None if is_last else found[len(page) - 1].alike.group_id),
     )
 
 
@@ -138,12 +138,12 @@ def _described(deps: ApiDeps, found: Sequence[error_groups.ErrorGroup]) -> Itera
 
 def _shown(group: error_groups.ErrorGroup, description: str) -> ErrorGroup:
     optional: dict[str, Any] = {}
-    if group.launch_config_id is not None:
-        optional["launch_config_id"] = group.launch_config_id
+    if group.alike.launch_config_id is not None:
+        optional["launch_config_id"] = group.alike.launch_config_id
     return ErrorGroup(
-        kind=group.kind,
-        title=group.title,
-        code=group.code,
+        kind=group.alike.kind,
+        title=group.alike.title,
+        code=group.alike.code,
         first_seen=group.first,
         last_seen=group.last,
         count=group.count,

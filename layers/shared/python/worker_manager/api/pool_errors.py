@@ -63,7 +63,7 @@ def report(call: Call, deps: ApiDeps) -> WorkerPoolError:
     if (repeated := _reported_before(error, deps)) is not None:
         return pool_error(repeated)
     meter.failed(pool.provider_id, REPORTED)
-    deps.outbox.report(error, pool.provider_id)
+    deps.outbox.report(error, pool.provider_id, mails=pool.email_on_error)
     return pool_error(error)
 
 

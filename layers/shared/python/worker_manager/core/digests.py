@@ -1,9 +1,9 @@
 """What the owner of a pool is told of its errors by e-mail, and when.
 
-Equal errors (kind, title, launch config) are one group.  The first of a group is told at once;
+Errors that are alike (``error_groups``) are one topic.  The first of a topic is told at once;
 those that follow are only counted, and told in one mail when a quiet period is over, which grows
-while they keep coming.  A group of which nothing came for a day is forgotten: its next error is
-news again.  Many groups that are due together are one mail, and a pool has few mails a day.
+while they keep coming.  A topic of which nothing came for a day is forgotten: its next error is
+news again.  Many topics that are due together are one mail, and a pool has few mails a day.
 
 Where to read next: ``letters`` (what such a mail says), ``reconcile.mailing`` (who sends it).
 """
@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+
+from worker_manager.core.error_groups import OTHER, Likeness, likeness_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -39,26 +41,24 @@ FIRST_PAUSE = timedelta(minutes=1)
 """Before a refused mail is tried again; doubled with each further refusal."""
 LONGEST_PAUSE = timedelta(hours=4)
 
-MOST_GROUPS = 40
-"""Groups of one pool that are told apart; errors beyond them are one group."""
+MOST_TOPICS = 40
+"""Topics of one pool that are told apart; errors beyond them are one topic."""
 EXCERPT = 500
 """Characters of an error's description that go into a mail."""
-FURTHER = ("further-errors", "Further errors", None)
-"""What is said of errors in no group of their own, in place of kind, title and launch config."""
+FURTHER = Likeness("further-errors", "Further errors", OTHER, None)
+"""What is said of errors in no topic of their own."""
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorGroup:
-    """Equal errors of one pool.
+class Topic:
+    """Errors of one pool that are alike.
 
     ``waiting`` of them are not yet told; ``first`` is the first of those, ``last`` the newest of
-    all.  ``mails`` told of the group so far, the last one at ``told``.  ``description`` and
+    all.  ``mails`` told of the topic so far, the last one at ``told``.  ``description`` and
     ``error_id`` are those of the newest error that is not yet told.
     """
 
-    kind: str
-    title: str
-    launch_config_id: str | None
+    alike: Likeness
     first: datetime
     last: datetime
     waiting: int = 0
@@ -68,17 +68,12 @@ class ErrorGroup:
     error_id: str = ""
 
     @property
-    def name(self) -> tuple[str, str, str | None]:
-        """What its errors have in common."""
-        return self.kind, self.title, self.launch_config_id
-
-    @property
     def quiet(self) -> timedelta:
         """How long after the last mail the next one may tell of it.
 
-        What is in no group of its own may be news, and is not kept back for as long.
+        What is in no topic of its own may be news, and is not kept back for as long.
         """
-        longest = SPACING if self.name == FURTHER else LONGEST_QUIET
+        longest = SPACING if self.alike == FURTHER else LONGEST_QUIET
         return min(_doubled(QUIET, max(self.mails - 1, 0)), longest)
 
     def is_due(self, now: datetime) -> bool:
@@ -100,7 +95,7 @@ class Digest:
     """
 
     pool_id: str
-    groups: tuple[ErrorGroup, ...] = ()
+    topics: tuple[Topic, ...] = ()
     mailed: tuple[datetime, ...] = ()
     failures: int = 0
     failing_since: datetime | None = None
@@ -114,29 +109,29 @@ class Digest:
 
     def is_over(self, now: datetime) -> bool:
         """Whether it may be thrown away: nothing in it decides anything any more."""
-        return not self.groups and not _of_last_day(self.mailed, now)
+        return not self.topics and not _of_last_day(self.mailed, now)
 
 
 def collected(digest: Digest, errors: Iterable[PoolError], now: datetime) -> Digest:
-    """The digest with these errors counted, each of them once, and old groups forgotten."""
-    groups = {group.name: group for group in digest.groups if not group.is_forgotten(now)}
+    """The digest with these errors counted, each of them once, and old topics forgotten."""
+    topics = {topic.alike: topic for topic in digest.topics if not topic.is_forgotten(now)}
     for error in errors:
-        name = (error.kind, error.title, error.launch_config_id)
-        if name not in groups and len(groups) >= MOST_GROUPS:
-            name = FURTHER
-        groups[name] = _joined(groups.get(name), name, error)
+        alike = likeness_of(error)
+        if alike not in topics and len(topics) >= MOST_TOPICS:
+            alike = FURTHER
+        topics[alike] = _joined(topics.get(alike), alike, error)
     mailed = _of_last_day(digest.mailed, now)
-    return replace(digest, groups=tuple(groups.values()), mailed=mailed)
+    return replace(digest, topics=tuple(topics.values()), mailed=mailed)
 
 
-def to_tell(digest: Digest, now: datetime) -> tuple[ErrorGroup, ...]:
-    """The groups that the owner is to be told of now, in one mail; often none."""
+def to_tell(digest: Digest, now: datetime) -> tuple[Topic, ...]:
+    """The topics that the owner is to be told of now, in one mail; often none."""
     if digest.is_leased(now) or (digest.not_before is not None and now < digest.not_before):
         return ()
     recent = _of_last_day(digest.mailed, now)
     if len(recent) >= AT_ONCE and now - recent[-1] < SPACING:
         return ()
-    return tuple(group for group in digest.groups if group.is_due(now))
+    return tuple(topic for topic in digest.topics if topic.is_due(now))
 
 
 def claimed(digest: Digest, now: datetime) -> Digest:
@@ -144,12 +139,12 @@ def claimed(digest: Digest, now: datetime) -> Digest:
     return replace(digest, leased_until=now + LEASE)
 
 
-def told(digest: Digest, groups: Collection[ErrorGroup], now: datetime) -> Digest:
-    """The digest after a mail told of these groups."""
-    names = {group.name for group in groups}
+def told(digest: Digest, topics: Collection[Topic], now: datetime) -> Digest:
+    """The digest after a mail told of these topics."""
+    names = {topic.alike for topic in topics}
     return replace(
         digest,
-        groups=tuple(_after_mail(g, now) if g.name in names else g for g in digest.groups),
+        topics=tuple(_after_mail(t, now) if t.alike in names else t for t in digest.topics),
         mailed=(*_of_last_day(digest.mailed, now), now),
         failures=0,
         failing_since=None,
@@ -170,25 +165,23 @@ def refused(digest: Digest, now: datetime) -> Digest:
     )
 
 
-def _joined(
-    group: ErrorGroup | None, name: tuple[str, str, str | None], error: PoolError
-) -> ErrorGroup:
-    """The group with one more error; a new one if there was none, or it was long ago."""
-    if group is None or (group.waiting == 0 and error.reported - group.last >= FORGOTTEN):
-        group = ErrorGroup(*name, first=error.reported, last=error.reported)
-    is_newest = group.waiting == 0 or error.reported >= group.last
+def _joined(topic: Topic | None, alike: Likeness, error: PoolError) -> Topic:
+    """The topic with one more error; a new one if there was none, or it was long ago."""
+    if topic is None or (topic.waiting == 0 and error.reported - topic.last >= FORGOTTEN):
+        topic = Topic(alike, first=error.reported, last=error.reported)
+    is_newest = topic.waiting == 0 or error.reported >= topic.last
     return replace(
-        group,
-        first=min(group.first, error.reported) if group.waiting else error.reported,
-        last=max(group.last, error.reported),
-        waiting=group.waiting + 1,
-        description=error.description[:EXCERPT] if is_newest else group.description,
-        error_id=error.error_id if is_newest else group.error_id,
+        topic,
+        first=min(topic.first, error.reported) if topic.waiting else error.reported,
+        last=max(topic.last, error.reported),
+        waiting=topic.waiting + 1,
+        description=error.description[:EXCERPT] if is_newest else topic.description,
+        error_id=error.error_id if is_newest else topic.error_id,
     )
 
 
-def _after_mail(group: ErrorGroup, now: datetime) -> ErrorGroup:
-    return replace(group, waiting=0, mails=group.mails + 1, told=now, description="", error_id="")
+def _after_mail(topic: Topic, now: datetime) -> Topic:
+    return replace(topic, waiting=0, mails=topic.mails + 1, told=now, description="", error_id="")
 
 
 def _of_last_day(moments: tuple[datetime, ...], now: datetime) -> tuple[datetime, ...]:

@@ -1,7 +1,8 @@
 """Errors of a pool that are alike, and how many of them there were in each hour.
 
-Alike are errors of one kind, title, code and launch config, whatever else they say.  Where to
-read next: ``store.error_counts``, which keeps a group for each day.
+Alike are errors of one kind, title, code and launch config, whatever else they say; statistics
+and e-mail agree on that.  Where to read next: ``store.error_counts``, which keeps a group for each
+day; ``digests`` (what owners are told).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from worker_manager.core.ids import derived_slugid
 
@@ -31,15 +32,28 @@ OTHER = "other"
 """The code of errors that have none."""
 
 
+class Likeness(NamedTuple):
+    """What errors have in common that are alike."""
+
+    kind: str
+    title: str
+    code: str
+    launch_config_id: str | None
+
+    @property
+    def group_id(self) -> str:
+        """Its identity within a pool; the same on every day."""
+        return derived_slugid(
+            "errors", self.kind, self.title, self.code, self.launch_config_id or ""
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorGroup:
     """Errors that are alike.  ``newest`` is the id of the one reported last."""
 
     pool_id: str
-    kind: str
-    title: str
-    code: str
-    launch_config_id: str | None
+    alike: Likeness
     first: datetime
     last: datetime
     newest: str
@@ -51,22 +65,22 @@ class ErrorGroup:
         """How many there were."""
         return sum(self.hours.values())
 
-    @property
-    def group_id(self) -> str:
-        """Identity of the group within its pool; the same on every day."""
-        return derived_slugid(
-            "errors", self.kind, self.title, self.code, self.launch_config_id or ""
-        )
+
+def likeness_of(error: PoolError) -> Likeness:
+    """What an error has in common with those like it."""
+    return Likeness(
+        kind=error.kind[:LONGEST],
+        title=error.title[:LONGEST],
+        code=code_of(error.extra),
+        launch_config_id=error.launch_config_id,
+    )
 
 
 def group_of(error: PoolError) -> ErrorGroup:
     """The group of one error, with only this one in it."""
     return ErrorGroup(
         pool_id=error.pool_id,
-        kind=error.kind[:LONGEST],
-        title=error.title[:LONGEST],
-        code=code_of(error.extra),
-        launch_config_id=error.launch_config_id,
+        alike=likeness_of(error),
         first=error.reported,
         last=error.reported,
         newest=error.error_id,

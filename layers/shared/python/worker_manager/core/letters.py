@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from worker_manager.core.error_groups import OTHER
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from worker_manager.core.digests import ErrorGroup
+    from worker_manager.core.digests import Topic
     from worker_manager.core.model import Pool
 
 LONGEST_SUBJECT = 180
@@ -31,15 +33,15 @@ class Letter:
     text: str
 
 
-def letter(pool: Pool, groups: Sequence[ErrorGroup], *, root_url: str) -> Letter:
-    """Tell the pool's owner of these groups; there is at least one."""
-    others = f" (and {len(groups) - 1} more)" if len(groups) > 1 else ""
+def letter(pool: Pool, topics: Sequence[Topic], *, root_url: str) -> Letter:
+    """Tell the pool's owner of these topics; there is at least one."""
+    others = f" (and {len(topics) - 1} more)" if len(topics) > 1 else ""
     room = LONGEST_SUBJECT - len(others)
-    subject = on_one_line(f"Worker pool {pool.pool_id}: {groups[0].title}")[:room] + others
+    subject = on_one_line(f"Worker pool {pool.pool_id}: {topics[0].alike.title}")[:room] + others
     path = f"/api/worker-manager/v1/worker-pool-errors/{quote(pool.pool_id, safe='')}"
     parts = [
         f"Worker pool {pool.pool_id} (provider {pool.provider_id}) has errors.",
-        *(_paragraph(group) for group in groups),
+        *(_paragraph(topic) for topic in topics),
         f"All errors of this pool:\n{root_url}{path}",
         "Equal errors are counted from now on, and told in one mail after an hour or more.\n"
         "No more mail comes once the pool's emailOnError is false.",
@@ -53,21 +55,23 @@ def on_one_line(text: str) -> str:
     return " ".join("".join(kept).split())
 
 
-def _paragraph(group: ErrorGroup) -> str:
+def _paragraph(topic: Topic) -> str:
     """Kind, title, how often and when, and what the newest one says."""
-    of_what = f", launch config {group.launch_config_id}" if group.launch_config_id else ""
-    if group.waiting == 1:
-        how_often = f"once, at {_moment(group.last)}"
+    alike = topic.alike
+    of_what = f", code {on_one_line(alike.code)}" if alike.code != OTHER else ""
+    of_what += f", launch config {alike.launch_config_id}" if alike.launch_config_id else ""
+    if topic.waiting == 1:
+        how_often = f"once, at {_moment(topic.last)}"
     else:
-        first, last = _moment(group.first), _moment(group.last)
-        how_often = f"{group.waiting} times, first at {first}, last at {last}"
+        first, last = _moment(topic.first), _moment(topic.last)
+        how_often = f"{topic.waiting} times, first at {first}, last at {last}"
     lines = [
-        f"{on_one_line(group.title)} ({group.kind}{of_what})",
-        f"  {how_often}; error id {group.error_id}",
+        f"{on_one_line(alike.title)} ({alike.kind}{of_what})",
+        f"  {how_often}; error id {topic.error_id}",
     ]
-    if group.told is not None:
-        lines.append(f"  (since the last mail about it, of {_moment(group.told)})")
-    return "\n".join([*lines, *_indented(group.description)])
+    if topic.told is not None:
+        lines.append(f"  (since the last mail about it, of {_moment(topic.told)})")
+    return "\n".join([*lines, *_indented(topic.description)])
 
 
 def _indented(text: str) -> list[str]:

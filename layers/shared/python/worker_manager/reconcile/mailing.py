@@ -36,8 +36,9 @@ from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
-    from worker_manager.core.digests import ErrorGroup
+    from worker_manager.core.digests import Topic
     from worker_manager.core.model import Pool
     from worker_manager.mail import Mailer
     from worker_manager.reconcile.expire import Keeper
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 MOST_DUE = 2000
 """Notes read in one call; the next one reads on."""
 TIME = timedelta(seconds=30)
-"""No mail is begun later than so long after the first."""
+"""Nothing is begun any more so long after the call began; the next one goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Post:
     root_url: str
 
 
-class Outcome(StrEnum):
+class Delivery(StrEnum):
     """What became of one pool's mail."""
 
     NOTHING_DUE = "nothing-due"
@@ -68,12 +69,14 @@ class Outcome(StrEnum):
     REFUSED = "refused"
     THROTTLED = "throttled"
     CRASHED = "crashed"
+    OUT_OF_TIME = "out-of-time"
 
 
 def send_mail(keeper: Keeper) -> dict[str, int]:
     """Send the mail that is due; how often each outcome was, by its name.  A stage may send none.
 
     One pool's trouble never stops the others; SES's own, or the end of our time, ends the call.
+    The pools with the fewest errors come first, so that one with very many takes only its own time.
     """
     post = keeper.post
     if post is None:
@@ -83,57 +86,63 @@ def send_mail(keeper: Keeper) -> dict[str, int]:
         due[one.error.pool_id].append(one)
     digests = post.store.digests()
     until = keeper.clock() + TIME
-    counted: Counter[Outcome] = Counter()
-    for pool_id in [*due, *(name for name in digests if name not in due)]:
+    counted: Counter[Delivery] = Counter()
+    for pool_id in sorted(due.keys() | digests.keys(), key=lambda name: (len(due[name]), name)):
         digest = digests.get(pool_id) or Digest(pool_id)
-        outcome = _serve(digest, due[pool_id], keeper, post)
+        outcome = _serve(digest, due[pool_id], until, keeper, post)
         counted[outcome] += 1
-        if outcome is Outcome.THROTTLED or keeper.clock() > until:
+        if outcome is Delivery.THROTTLED or keeper.clock() > until:
             break
     outcomes = {outcome.value: count for outcome, count in counted.items()}
-    if counted.keys() - {Outcome.NOTHING_DUE}:
+    if counted.keys() - {Delivery.NOTHING_DUE}:
         logger.info("mail", outcomes=outcomes)
     return outcomes
 
 
-def _serve(digest: Digest, due: Sequence[Due], keeper: Keeper, post: Post) -> Outcome:
+def _serve(
+    digest: Digest, due: Sequence[Due], until: datetime, keeper: Keeper, post: Post
+) -> Delivery:
     try:
-        return _send_digest(digest, due, keeper, post)
+        return _send_digest(digest, due, until, keeper, post)
     except ConflictError:
-        return Outcome.LEFT_TO_ANOTHER
+        return Delivery.LEFT_TO_ANOTHER
     except Exception:
         logger.exception("a pool's mail could not be worked on", pool=digest.pool_id)
-        return Outcome.CRASHED
+        return Delivery.CRASHED
 
 
-def _send_digest(digest: Digest, due: Sequence[Due], keeper: Keeper, post: Post) -> Outcome:
+def _send_digest(
+    digest: Digest, due: Sequence[Due], until: datetime, keeper: Keeper, post: Post
+) -> Delivery:
     """Count what is due, then tell what is to be told."""
     if digest.is_leased(keeper.clock()):
-        return Outcome.LEFT_TO_ANOTHER
+        return Delivery.LEFT_TO_ANOTHER
     if not due and not to_tell(digest, keeper.clock()):
         _tidy(digest, keeper, post)
-        return Outcome.NOTHING_DUE
+        return Delivery.NOTHING_DUE
     pool = keeper.stores.pools.get(digest.pool_id)
     if pool is None or not pool.email_on_error or pool.provider_id == NULL_PROVIDER:
         post.store.drop(due)
         post.store.remove(digest)
-        return Outcome.UNWANTED
+        return Delivery.UNWANTED
     for part in in_parts(due):
+        if keeper.clock() > until:
+            return Delivery.OUT_OF_TIME
         after = collected(digest, [one.error for one in part], keeper.clock())
         digest = post.store.collect(digest, after, part)
-    groups = to_tell(digest, keeper.clock())
-    if not groups:
-        return Outcome.NOTHING_DUE
+    topics = to_tell(digest, keeper.clock())
+    if not topics:
+        return Delivery.NOTHING_DUE
     mine = post.store.change(digest, claimed(digest, keeper.clock()))
-    return _send(mine, groups, pool, keeper, post)
+    return _send(mine, topics, pool, keeper, post)
 
 
 def _send(
-    digest: Digest, groups: Sequence[ErrorGroup], pool: Pool, keeper: Keeper, post: Post
-) -> Outcome:
+    digest: Digest, topics: Sequence[Topic], pool: Pool, keeper: Keeper, post: Post
+) -> Delivery:
     """One mail of a digest that nobody else is sending, and what came of it."""
     try:
-        post.mailer.send(letter(pool, groups, root_url=post.root_url))
+        post.mailer.send(letter(pool, topics, root_url=post.root_url))
     except MailRefusedError as error:
         after = refused(digest, keeper.clock())
         post.store.change(digest, after)
@@ -146,11 +155,11 @@ def _send(
         )
         meter.mail_failed()
         _report(after, error, pool, keeper)
-        return Outcome.THROTTLED if error.throttled else Outcome.REFUSED
-    post.store.change(digest, told(digest, groups, keeper.clock()))
-    errors = sum(group.waiting for group in groups)
-    logger.info("a mail was sent", pool=pool.pool_id, groups=len(groups), errors=errors)
-    return Outcome.SENT
+        return Delivery.THROTTLED if error.throttled else Delivery.REFUSED
+    post.store.change(digest, told(digest, topics, keeper.clock()))
+    errors = sum(topic.waiting for topic in topics)
+    logger.info("a mail was sent", pool=pool.pool_id, topics=len(topics), errors=errors)
+    return Delivery.SENT
 
 
 def _tidy(digest: Digest, keeper: Keeper, post: Post) -> None:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pynamodb.exceptions import DeleteError, UpdateError
 
-from worker_manager.core.digests import EXCERPT, Digest, ErrorGroup
+from worker_manager.core.digests import EXCERPT, Digest, Topic
+from worker_manager.core.error_groups import Likeness, likeness_of
 from worker_manager.core.errors import ConflictError
 from worker_manager.core.model import PoolError
 from worker_manager.core.moments import from_wire, to_wire
@@ -40,7 +41,7 @@ KEPT = timedelta(days=7)
 AT_ONCE = LARGEST - 1
 """Errors that one transaction moves; its last item is the digest's."""
 
-_GROUP_MOMENTS = ("first", "last", "told")
+_TOPIC_MOMENTS = ("first", "last", "told")
 _MOMENTS = ("failing_since", "not_before", "leased_until")
 
 
@@ -134,7 +135,7 @@ class MailStore:
 
     def _change(self, before: Digest, after: Digest) -> tuple[list[Action], Condition]:
         model = self._model
-        newest = max([group.last for group in after.groups] + list(after.mailed), default=None)
+        newest = max([topic.last for topic in after.topics] + list(after.mailed), default=None)
         actions: list[Action] = [
             model.version.set(after.version),
             model.mail.set(_from_digest(after)),
@@ -154,10 +155,8 @@ def due_item(model: type[ProviderItem], error: PoolError) -> ProviderItem:
     told = {
         "pool": error.pool_id,
         "id": error.error_id,
-        "kind": error.kind[:128],
-        "title": error.title[:128],
+        "alike": likeness_of(error),
         "description": error.description[:EXCERPT],
-        "launchConfig": error.launch_config_id,
     }
     return model(
         DUE,
@@ -178,21 +177,23 @@ def in_parts(due: Iterable[Due]) -> Iterator[list[Due]]:
 def _to_due(item: ProviderItem) -> Due:
     mail: Json = item.mail or {}
     assert item.created is not None
+    alike = Likeness(*mail["alike"])
     error = PoolError(
         error_id=mail["id"],
         pool_id=mail["pool"],
         reported=item.created,
-        kind=mail["kind"],
-        title=mail["title"],
+        kind=alike.kind,
+        title=alike.title,
         description=mail["description"],
-        launch_config_id=mail["launchConfig"],
+        extra={"code": alike.code},
+        launch_config_id=alike.launch_config_id,
     )
     return Due(item.worker_pool_id, error)
 
 
 def _from_digest(digest: Digest) -> dict[str, Any]:
     return {
-        "groups": [_from_group(group) for group in digest.groups],
+        "topics": [_from_topic(topic) for topic in digest.topics],
         "mailed": [to_wire(moment) for moment in digest.mailed],
         "failures": digest.failures,
         **_from_moments(digest, _MOMENTS),
@@ -203,7 +204,7 @@ def _to_digest(item: ProviderItem) -> Digest:
     mail: Json = item.mail or {}
     return Digest(
         pool_id=item.worker_pool_id,
-        groups=tuple(_to_group(group) for group in mail["groups"]),
+        topics=tuple(_to_topic(topic) for topic in mail["topics"]),
         mailed=tuple(from_wire(text) for text in mail["mailed"]),
         failures=mail["failures"],
         version=int(item.version or 0),
@@ -211,21 +212,20 @@ def _to_digest(item: ProviderItem) -> Digest:
     )
 
 
-def _from_group(group: ErrorGroup) -> dict[str, Any]:
+def _from_topic(topic: Topic) -> dict[str, Any]:
     return {
-        "kind": group.kind,
-        "title": group.title,
-        "launch_config_id": group.launch_config_id,
-        "waiting": group.waiting,
-        "mails": group.mails,
-        "description": group.description,
-        "error_id": group.error_id,
-        **_from_moments(group, _GROUP_MOMENTS),
+        "alike": topic.alike,
+        "waiting": topic.waiting,
+        "mails": topic.mails,
+        "description": topic.description,
+        "error_id": topic.error_id,
+        **_from_moments(topic, _TOPIC_MOMENTS),
     }
 
 
-def _to_group(stored: Json) -> ErrorGroup:
-    return ErrorGroup(**{**stored, **_to_moments(stored, _GROUP_MOMENTS)})
+def _to_topic(stored: Json) -> Topic:
+    alike = Likeness(*stored["alike"])
+    return Topic(**{**stored, "alike": alike, **_to_moments(stored, _TOPIC_MOMENTS)})
 
 
 def _from_moments(value: object, names: Iterable[str]) -> dict[str, str | None]:

@@ -37,22 +37,29 @@ class PoolErrorStore:
         self._mails = mails
         self.counts = ErrorCounts(tables)
 
-    def record(self, error: PoolError, events: Sequence[Json]) -> str | None:
+    def record(self, error: PoolError, events: Sequence[Json], *, mails: bool = True) -> str | None:
         """Store an error and its events in one transaction.
 
+        Where owners are mailed, and ``mails`` says that this one may want it, that is noted too.
         Returns the outbox key to clear after publishing, or ``None`` if the error was recorded
         before (then nothing is written).
         """
-        try:
-            commit(self._tables.connection, self.writes(error, events))
-        except ConflictError:
-            return None
-        return outbox_key(events, error.reported)
+        for is_late in (False, True):
+            try:
+                writes = self.writes(error, events, is_late=is_late, mails=mails)
+                commit(self._tables.connection, writes)
+            except ConflictError:
+                continue
+            return outbox_key(events, error.reported)
+        return None
 
-    def writes(self, error: PoolError, events: Sequence[Json]) -> Callable[[TransactWrite], None]:
+    def writes(
+        self, error: PoolError, events: Sequence[Json], *, is_late: bool, mails: bool = True
+    ) -> Callable[[TransactWrite], None]:
         """What adds an error that was not recorded yet, its count and its events, to a transaction.
 
-        Where owners are mailed it also notes that; not for an error that tells of mail.
+        A condition fails if it was recorded, or if one like it that was reported later was counted
+        before: then ``is_late`` is for a second attempt.  ``mails`` as for ``record``.
         """
         item = self._model(
             error.pool_id,
@@ -70,9 +77,9 @@ class PoolErrorStore:
         def fill(transaction: TransactWrite) -> None:
             transaction.save(item, condition=self._model.sk.does_not_exist())
             transaction.save(outbox_item(self._tables.providers, events, error.reported))
-            if self._mails and error.kind != EMAIL_FAILED:
+            if self._mails and mails and error.kind != EMAIL_FAILED:
                 transaction.save(due_item(self._tables.providers, error))
-            self.counts.add(transaction, error, attempt=next(attempts))
+            self.counts.add(transaction, error, attempt=next(attempts), is_late=is_late)
 
         return fill
 
