@@ -128,13 +128,14 @@ def test_a_claim_that_nobody_followed_up_is_due_again(store: OfferingStore) -> N
 
 def test_a_probe_that_got_its_machine_closes_it_for_all(store: OfferingStore) -> None:
     refuse(store)
+    assert store.claim("aws", SPOT, known(store), NOW + MINUTE)
     before = known(store)
 
-    store.worked("aws", SPOT, NOW + MINUTE)
     store.worked("aws", SPOT, NOW + 2 * MINUTE)
+    store.worked("aws", SPOT, NOW + 3 * MINUTE)
     store.worked("aws", ON_DEMAND, NOW)
 
-    assert known(store) == recover(before, NOW + MINUTE)
+    assert known(store) == recover(before, NOW + 2 * MINUTE)
     assert store.get("aws", ON_DEMAND) is None
 
 
@@ -143,6 +144,7 @@ def test_a_closed_one_is_known_for_as_long_as_a_window_shows_what_opened_it(
 ) -> None:
     """DynamoDB drops items days after their time."""
     refuse(store)
+    assert store.claim("aws", SPOT, known(store), NOW)
     store.worked("aws", SPOT, NOW)
     places = PlaceStore(tables)
 
@@ -155,7 +157,9 @@ def test_one_that_closed_and_fails_again_soon_goes_on_where_it_was(store: Offeri
     refuse(store)
     assert store.claim("aws", SPOT, known(store), NOW + 2 * MINUTE)
     refuse(store, minutes=2)
+    assert store.claim("aws", SPOT, known(store), NOW + 6 * MINUTE)
     store.worked("aws", SPOT, NOW + 6 * MINUTE)
+    assert known(store).is_closed
 
     refuse(store, minutes=7)
 
@@ -180,6 +184,7 @@ def test_an_item_goes_when_nothing_of_it_matters_any_more(
     refuse(store)
     (open_one,) = tables.providers.query("aws")
     assert known(store).next_try is not None
+    assert store.claim("aws", SPOT, known(store), NOW)
     store.worked("aws", SPOT, NOW)
     (closed_one,) = tables.providers.query("aws")
 
