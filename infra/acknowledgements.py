@@ -1,7 +1,8 @@
 """What AWS's rules for sound stacks (cdk-nag, AwsSolutions) object to, and why we do it anyway.
 
 ``checked`` makes a synthesis fail for every finding that has no reason here.  Rules that speak of
-permissions name the very resource, so that a new wildcard needs a new reason.
+permissions name the very resource, and for ``*`` the function, so that a new wildcard needs a new
+reason.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from aws_cdk import aws_sqs as sqs
 from cdk_nag import AwsSolutionsChecks
 
 from infra.constructs.cloud_access import REFERRED_TO_BY_LAUNCHES
+from infra.constructs.function import ServiceFunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +58,8 @@ DEAD = "Takes what EventBridge could not deliver, and is watched by an alarm."
 INDEX = "The indexes of one table; their names are ours."
 OBJECTS = "Any object of one bucket of ours: each list has a name of its own."
 DESCRIBE = "EC2 knows no narrower resource than * for describing; only reading is allowed so."
+DESCRIBERS = ("scan_tick", "scan_pool", "notices")
+"""The functions with that reason, by their folders."""
 MACHINES = (
     "Machines are launched and ended in any region and have no names before they exist; the "
     "statement's condition holds them to our deployment's tag, or to the launch itself."
@@ -79,6 +83,9 @@ def acknowledge(stack: WorkerManagerStack) -> None:
         _give(queue, {"SQS3": reason})
     for resource, reason in _wildcards(stack):
         _give(stack, {f"IAM5[Resource::{resource}]": reason})
+    for found in stack.node.find_all():
+        if isinstance(found, ServiceFunction) and found.folder in DESCRIBERS:
+            _give(found, {"IAM5[Resource::*]": DESCRIBE})
 
 
 def _give(where: IConstruct, reasons: dict[str, str]) -> None:
@@ -103,12 +110,11 @@ def _queues_without_dead_letters(stack: Stack) -> Iterator[tuple[IConstruct, str
 
 
 def _wildcards(stack: WorkerManagerStack) -> Iterator[tuple[str, str]]:
-    """Resources with a star in them, as the rules write them, and the reason for each."""
+    """Names of resources with a star in them, as the rules write them, and each one's reason."""
     workers = stack.get_logical_id(_inner(stack.tables.workers.table))
     bucket = stack.get_logical_id(_inner(stack.bucket))
     yield f"<{workers}.Arn>/index/*", INDEX
     yield f"<{bucket}.Arn>/*", OBJECTS
-    yield "*", DESCRIBE
     ec2 = "arn:<AWS::Partition>:ec2:*:*"
     for kind in ("instance", "volume"):
         yield f"{ec2}:{kind}/*", MACHINES

@@ -29,6 +29,15 @@ ProviderType = Literal["aws", "static"]
 FrontDoor = Literal["rest", "load-balancer"]
 """An API Gateway REST API, paid by the request, or an Application Load Balancer, by the hour."""
 
+_OF_THE_OTHER_DOOR: Mapping[FrontDoor, tuple[str, ...]] = {
+    "rest": ("api_concurrency", "vpc_id", "subnet_ids"),
+    "load-balancer": ("requests_per_second", "burst_requests"),
+}
+"""Settings that mean nothing to a front door."""
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""Where nobody listens in."""
+
 LOG_DAYS = (1, 3, 7, 14, 30, 60, 90, 180, 365)
 """How long logs can be kept, in days."""
 
@@ -67,8 +76,8 @@ class PulseSettings:
     """An AMQP broker that Taskcluster's other services listen to, such as Mozilla's Pulse.
 
     ``url`` is ``amqps://host[:port]``, without credentials: those are in the secret
-    ``wm-<stage>-pulse``.  Exchanges are named ``exchange/<namespace>/v1/…``; a Taskcluster queue
-    listens to the default.
+    ``wm-<stage>-pulse``.  On this machine alone it may be ``amqp://``.
+    Exchanges are named ``exchange/<namespace>/v1/…``; a Taskcluster queue listens to the default.
     """
 
     url: str
@@ -78,7 +87,8 @@ class PulseSettings:
     def __post_init__(self) -> None:
         """Refuse what no connection could be made of, and what everybody could read."""
         given = urlsplit(self.url)
-        if given.scheme not in ("amqp", "amqps") or not given.hostname or given.path:
+        schemes = ("amqp", "amqps") if given.hostname in LOOPBACK else ("amqps",)
+        if given.scheme not in schemes or not given.hostname or given.path:
             raise ValueError(f"{self.url}: a broker's URL is amqps://host[:port]")
         if given.username or given.password:
             raise ValueError("a broker's user and password belong into its secret")
@@ -128,8 +138,11 @@ class StageSettings:
     this account and region; ``None`` sends no mail.
     ``has_event_queue`` keeps a copy of each event in a queue, for whoever wants to read along.
     ``event_destinations`` are sent events by HTTPS.
-    ``front_door`` is what clients reach; a load balancer needs a certificate, and stands in the
-    subnets ``subnet_ids`` of ``vpc_id``, public ones in two zones, or in a VPC made for it.
+    ``front_door`` is what clients reach.  The REST API takes ``requests_per_second`` on average
+    and ``burst_requests`` at once (500 and 1000), and answers 503 to what is beyond.  A load
+    balancer takes everything, so that ``api_concurrency`` (100) is reserved for each function
+    behind it: that much is answered at once, and no more.  It needs a certificate, and stands in
+    the subnets ``subnet_ids`` of ``vpc_id``, public ones in two zones, or in a VPC made for it.
     ``hosted_zone_id`` is the Route 53 zone that gets the root URL's name.
     ``keeps_tables`` guards data and stack against deletion.  ``has_own_key`` encrypts tables,
     secrets and bucket with a KMS key of the stage's own, instead of AWS's.
@@ -154,8 +167,9 @@ class StageSettings:
     hosted_zone_id: str | None = None
     vpc_id: str | None = None
     subnet_ids: tuple[str, ...] = ()
-    requests_per_second: int = 500
-    burst_requests: int = 1000
+    requests_per_second: int | None = None
+    burst_requests: int | None = None
+    api_concurrency: int | None = None
     log_level: str = "INFO"
     log_days: int = 30
     has_own_key: bool = False
@@ -178,6 +192,8 @@ class StageSettings:
             raise ValueError(f"{self.name}: root_url must not end in a slash")
         self._check_front_door()
         self._check_regions()
+        if not self.is_watched and (self.alarm_email or self.metrics_by_pool):
+            raise ValueError(f"{self.name}: alarm_email and metrics_by_pool need is_watched")
         if self.log_days not in LOG_DAYS:
             raise ValueError(f"{self.name}: log_days must be one of {LOG_DAYS}")
         if self.mail_from and not _ADDRESS.fullmatch(self.mail_from):
@@ -199,6 +215,9 @@ class StageSettings:
             raise ValueError(f"{self.name}: a load balancer needs a certificate_arn")
         if self.hosted_zone_id and not self.certificate_arn:
             raise ValueError(f"{self.name}: a name in a hosted_zone_id needs a certificate_arn")
+        for name in _OF_THE_OTHER_DOOR[self.front_door]:
+            if getattr(self, name):
+                raise ValueError(f"{self.name}: {name} is not for a front_door {self.front_door}")
         if bool(self.vpc_id) != bool(self.subnet_ids) or len(self.subnet_ids) == 1:
             raise ValueError(f"{self.name}: vpc_id and two subnet_ids at least come together")
 

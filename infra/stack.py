@@ -22,12 +22,13 @@ from infra.constructs.api import Api
 from infra.constructs.dashboard import Dashboard
 from infra.constructs.event_targets import EventCopies, HttpsDestination
 from infra.constructs.function import Service, ServiceFunction
-from infra.constructs.load_balancer import PAGE_BYTES, LoadBalancer
+from infra.constructs.load_balancer import LoadBalancer
 from infra.constructs.provider_loop import ProviderLoop, Surroundings
 from infra.constructs.pulse import Pulse
 from infra.constructs.tables import Tables
 from infra.constructs.watching import Watching
 from infra.settings import TICKS
+from worker_manager.api.load_balancer import LARGEST_PLAIN
 from worker_manager.store.audit import TRAIL
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ class WorkerManagerStack(Stack):
         self.front_door: Api | LoadBalancer
         if self._settings.front_door == "load-balancer":
             for function in functions.values():
-                function.knows(WM_PAGE_BYTES=str(PAGE_BYTES))
+                function.knows(WM_PAGE_BYTES=str(LARGEST_PLAIN))
             self.front_door = LoadBalancer(
                 self, "LoadBalancer", settings=self._settings, functions=functions
             )

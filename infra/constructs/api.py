@@ -44,6 +44,10 @@ ROUTES = {
 takes the most specific path, and nothing then depends on whether it looks further up."""
 
 
+PER_SECOND = 500
+AT_ONCE = 1000
+"""The requests that a stage takes which says nothing else."""
+
 _MINUTE = Duration.minutes(1)
 
 
@@ -116,8 +120,8 @@ class Api(Construct):
             cloud_watch_role=False,
             deploy_options=apigateway.StageOptions(
                 stage_name=settings.name,
-                throttling_rate_limit=settings.requests_per_second,
-                throttling_burst_limit=settings.burst_requests,
+                throttling_rate_limit=settings.requests_per_second or PER_SECOND,
+                throttling_burst_limit=settings.burst_requests or AT_ONCE,
             ),
         )
         integrations = {

@@ -103,6 +103,7 @@ class ServiceFunction(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._service = service
+        self.folder = folder
         suffix = f"-{provider_id}" if provider_id else ""
         self.name = service.settings.resource_name(folder.replace("_", "-") + suffix)
         self.timeout_seconds = timeout_seconds
@@ -170,6 +171,13 @@ class ServiceFunction(Construct):
         """Set environment variables that need no permission."""
         for name, value in variables.items():
             self.function.add_environment(name, value)
+        return self
+
+    def runs_at_most(self, calls: int) -> Self:
+        """Answer so many calls at once, of the account's that are reserved for it, and no more."""
+        resource = self.function.node.default_child
+        assert isinstance(resource, lambda_.CfnFunction)
+        resource.reserved_concurrent_executions = calls
         return self
 
     def reads(self, *tables: NamedTable) -> Self:

@@ -2,7 +2,9 @@
 
 It is paid by the hour and by what goes through, not by the request, which is cheaper where
 thousands of workers poll.  Path and query arrive as they were sent; requests and answers may take
-1 MB.  Where to read next: ``api``, its twin; ``worker_manager.api.load_balancer``.
+1 MB, and larger requests are refused before anything of ours hears of them.  It knows no throttle:
+what bounds a flood is how many calls each function may answer at once.
+Where to read next: ``api``, its twin; ``worker_manager.api.load_balancer``.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from infra.constructs.function import ServiceFunction
     from infra.settings import StageSettings
 
-PAGE_BYTES = 900_000
-"""Of one page of a list: what leaves room for headers in the 1 MB that an answer may take."""
+AT_ONCE = 100
+"""The calls that each function answers at once in a stage which says nothing else."""
 
 DEFAULT = "pools_api"
 """Answers every path that no rule is about."""
@@ -75,6 +77,8 @@ class LoadBalancer(Construct):
             drop_invalid_header_fields=True,
             deletion_protection=settings.keeps_tables,
         )
+        for function in functions.values():
+            function.runs_at_most(settings.api_concurrency or AT_ONCE)
         groups = {name: self._group(name, function) for name, function in functions.items()}
         listener = self.balancer.add_listener(
             "Https",

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from infra.local.front import find_route
 from infra.local.template import gateway_answers, routes
+from infra.settings import STAGES, StageSettings
 from tests.infra.stack.reading import of_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Template = dict[str, Any]
 
@@ -56,6 +61,17 @@ def test_every_refusal_of_the_gateway_has_taskclusters_error_body(
         body = json.loads(answer.body)
         assert set(body) == {"code", "message", "requestInfo"}, kind
         assert set(body["requestInfo"]) == {"method", "params", "payload", "time"}, kind
+
+
+def test_a_stage_takes_so_many_requests(
+    local_template: Template, template_of: Callable[[StageSettings], Template]
+) -> None:
+    fewer = replace(STAGES["dev"], requests_per_second=7, burst_requests=9)
+
+    for template, rates in ((local_template, (500, 1000)), (template_of(fewer), (7, 9))):
+        [stage] = of_type(template, "AWS::ApiGateway::Stage").values()
+        [method] = stage["MethodSettings"]
+        assert (method["ThrottlingRateLimit"], method["ThrottlingBurstLimit"]) == rates
 
 
 def test_throttling_asks_clients_to_come_back(local_template: Template) -> None:

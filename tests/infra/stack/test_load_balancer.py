@@ -12,7 +12,7 @@ from infra.constructs.load_balancer import rules
 from infra.local.front import find_route
 from infra.local.template import referred_to, routes
 from infra.settings import STAGES, StageSettings
-from tests.infra.stack.reading import environment, names, of_type
+from tests.infra.stack.reading import environment, function, names, of_type
 from worker_manager.api import queue as queue_routes
 from worker_manager.api import routes as api_routes
 
@@ -112,6 +112,25 @@ def test_pages_are_cut_to_what_a_load_balancer_takes(
         given = environment(balanced, name).get("WM_PAGE_BYTES")
         assert given == ("900000" if name.endswith("-api") else None)
     assert "WM_PAGE_BYTES" not in environment(local_template, "pools-api")
+
+
+def test_each_function_answers_so_many_calls_at_once_and_no_more(
+    balanced: Template,
+    local_template: Template,
+    template_of: Callable[[StageSettings], Template],
+) -> None:
+    fewer = template_of(
+        replace(
+            STAGES["dev"],
+            front_door="load-balancer",
+            certificate_arn=CERTIFICATE,
+            api_concurrency=20,
+        )
+    )
+    for template, at_once in ((balanced, 100), (fewer, 20), (local_template, None)):
+        for name in names(template):
+            reserved = function(template, name).get("ReservedConcurrentExecutions")
+            assert reserved == (at_once if name.endswith("-api") else None)
 
 
 def test_there_is_no_gateway_beside_it(balanced: Template) -> None:

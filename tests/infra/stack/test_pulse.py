@@ -56,8 +56,15 @@ def test_a_virtual_host_is_encoded() -> None:
         ("amqps://", "amqps://"),
         ("amqps://pulse.example/", "amqps://"),
         ("amqps://me:secret@pulse.example", "belong into its secret"),
+        ("amqp://pulse.example", "amqps://"),
+        ("amqp://127.0.0.1.example.com:5672", "amqps://"),
     ],
 )
 def test_a_url_that_is_none_or_says_too_much_is_refused(url: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         PulseSettings(url=url)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:5672", "localhost", "[::1]:5672"])
+def test_only_a_broker_on_this_machine_may_be_spoken_to_in_the_clear(host: str) -> None:
+    assert PulseSettings(url=f"amqp://{host}").full_url == f"amqp://{host}/%2F"

@@ -9,11 +9,13 @@ import pytest
 
 from infra import acknowledgements
 from infra.app import synthesise
+from infra.constructs import provider_loop
 from infra.settings import STAGES, EventDestination, FrontDoor, PulseSettings, StageSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from infra.constructs.function import ServiceFunction
     from infra.stack import Code
 
 CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/1"
@@ -61,3 +63,19 @@ def test_a_finding_without_a_reason_fails_the_synthesis(
     report = (tmp_path / "validation-report.json").read_text()
     assert "AwsSolutions-SMG4" in report
     assert "AwsSolutions-L1" not in report
+
+
+def test_what_one_role_may_do_anywhere_is_no_reason_for_another(
+    stub_code: Code, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def may_describe_images(function: ServiceFunction, **_: object) -> None:
+        function.allow(["ec2:DescribeImages"], resources=["*"])
+
+    monkeypatch.setattr(provider_loop, "may_launch", may_describe_images)
+
+    with pytest.raises(RuntimeError, match="IAM5"):
+        synthesise(STAGES["dev"], code=stub_code, outdir=tmp_path, in_place=True, is_checked=True)
+    report = (tmp_path / "validation-report.json").read_text()
+    assert "AwsSolutions-IAM5[Resource::*]" in report
+    assert "ProvisionPool" in report
+    assert "ScanPool" not in report

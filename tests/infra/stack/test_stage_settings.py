@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Template = dict[str, Any]
 
+CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/1"
+BALANCED = {"front_door": "load-balancer", "certificate_arn": CERTIFICATE}
+
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
@@ -27,8 +30,14 @@ Template = dict[str, Any]
         ({"providers": (STAGES["dev"].providers[0],) * 2}, "twice"),
         ({"front_door": "load-balancer"}, "certificate_arn"),
         ({"hosted_zone_id": "Z1"}, "certificate_arn"),
-        ({"vpc_id": "vpc-1"}, "subnet_ids"),
-        ({"vpc_id": "vpc-1", "subnet_ids": ("subnet-1",)}, "two subnet_ids"),
+        (BALANCED | {"vpc_id": "vpc-1"}, "subnet_ids"),
+        (BALANCED | {"vpc_id": "vpc-1", "subnet_ids": ("subnet-1",)}, "two subnet_ids"),
+        (BALANCED | {"requests_per_second": 500}, "requests_per_second"),
+        (BALANCED | {"burst_requests": 500}, "burst_requests"),
+        ({"vpc_id": "vpc-1", "subnet_ids": ("subnet-1", "subnet-2")}, "vpc_id"),
+        ({"api_concurrency": 10}, "api_concurrency"),
+        ({"is_watched": False, "alarm_email": "me@example.com"}, "alarm_email"),
+        ({"is_watched": False, "metrics_by_pool": True}, "metrics_by_pool"),
         ({"log_days": 31}, "log_days"),
     ],
 )
