@@ -30,7 +30,7 @@ def is_interrupted(worker: Worker) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Candidates:
     """Those who may be let go, and by how much they are too many.
 
     ``archived`` are workers of archived launch configs, ``current`` the others; ``excess`` is the
@@ -44,7 +44,7 @@ class Standing:
 
 def weigh(
     workers: Iterable[Worker], active: Collection[str], *, target: int, now: datetime
-) -> Standing:
+) -> Candidates:
     """Sort out who may be let go at all: workers that run and are not quarantined.
 
     One whose machine the cloud takes back is gone already, as far as its pool is concerned.
@@ -59,19 +59,21 @@ def weigh(
             continue
         (current if _is_current(worker, active) else archived).append(worker)
     capacity = sum(worker.capacity for worker in current)
-    return Standing(tuple(current), tuple(archived), capacity - target)
+    return Candidates(tuple(current), tuple(archived), capacity - target)
 
 
 def decide(
-    standing: Standing, *, busy: Collection[WorkerKey], now: datetime
+    candidates: Candidates, *, busy: Collection[WorkerKey], now: datetime
 ) -> list[tuple[Worker, Surplus]]:
     """The workers whose standing answer changes, with the new one.
 
     ``busy`` are the workers with tasks.
     """
-    changes = [(worker, Surplus(True, ARCHIVED, now)) for worker in standing.archived]
-    beyond = standing.excess
-    for worker in sorted(standing.current, key=lambda w: (w.key in busy, -_alive_since(w), w.key)):
+    changes = [(worker, Surplus(True, ARCHIVED, now)) for worker in candidates.archived]
+    beyond = candidates.excess
+    for worker in sorted(
+        candidates.current, key=lambda w: (w.key in busy, -_alive_since(w), w.key)
+    ):
         goes = worker.capacity <= beyond
         if goes:
             beyond -= worker.capacity

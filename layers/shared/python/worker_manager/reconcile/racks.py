@@ -4,7 +4,8 @@ No loop looks after them: nobody lists their machines, and no demand lets them g
 launch config is not its pool's is told to terminate, which to a machine that stays where it is
 means: restart, and register again.  That gives it the launch config of now and takes the answer
 back (``api.registration``).  A quarantined one is told like any other: it stays where it is, and in
-quarantine, so that the queue need not be asked.  Where to read next: ``core.surplus``.
+quarantine, so that the queue need not be asked.  Where to read next: ``core.surplus``,
+``telling_to_go``.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from worker_manager.core.surplus import decide_static
-from worker_manager.reconcile.side_by_side import side_by_side
+from worker_manager.reconcile.telling_to_go import write_answers
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from worker_manager.core.model import Pool, Surplus, Worker
+    from worker_manager.core.model import Pool, Worker
     from worker_manager.reconcile.expire import Keeper
 
 PARALLEL = 8
@@ -43,6 +44,7 @@ def look_after_racks(keeper: Keeper, *, old: datetime) -> None:
 
 
 def _look_after(pool_id: str, old: datetime, keeper: Keeper) -> None:
+    """One pool.  Its definition is read each time, which is little: it has one launch config."""
     live = keeper.stores.workers.live(pool_id)
     workers = [worker for worker in live if worker.provider_id in keeper.static]
     keeper.outbox.send_workers([w for w in workers if w.unsent and w.modified < old])
@@ -60,17 +62,4 @@ def _tell(pool: Pool, workers: Sequence[Worker], keeper: Keeper) -> None:
     """Write on each row whether the worker should terminate, where that changes."""
     active = {head.launch_config_id for head in pool.heads}
     changes = decide_static(workers, active, now=keeper.clock())
-
-    def write(change: tuple[Worker, Surplus]) -> bool:
-        worker, answer = change
-        return keeper.stores.workers.change(worker, surplus=answer) is not None
-
-    written = side_by_side(write, changes, parallel=PARALLEL)
-    if changes:
-        logger.info(
-            "surplus changed",
-            pool=pool.pool_id,
-            told=sum(answer.terminate for _, answer in changes),
-            changed=sum(written),
-            left=len(changes) - sum(written),
-        )
+    write_answers(pool.pool_id, changes, keeper.stores.workers, parallel=PARALLEL)
