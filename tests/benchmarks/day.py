@@ -186,7 +186,7 @@ class Day:
 
     def _provision(self, tick: str) -> None:
         """What a tick's messages bring along is the same for all of its pools."""
-        around = self.offerings.known(machines_by_location(self.cloud), self.now)
+        around = self.offerings.brought_along(machines_by_location(self.cloud), self.now)
         order = list(zip(self.pools, self.queues, strict=True))
         Random(tick).shuffle(order)
         for pool, queue in order:

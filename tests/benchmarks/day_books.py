@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.breaker import Breaker, probe, recover, trip
+from worker_manager.core.breaker import Breaker, BreakerState, probe, recover, trip
 from worker_manager.core.health import WINDOW, Health, add_up, bucket_of, failure_kind
 from worker_manager.core.model import Location
 from worker_manager.core.sightings import Baseline
@@ -18,7 +18,7 @@ from worker_manager.observing import freed
 from worker_manager.reconcile.healing import count_machines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
 PROVIDER = "aws"
@@ -77,7 +77,7 @@ class OfferingBook:
     def __init__(self) -> None:
         self.breakers: dict[str, Breaker] = {}
 
-    def known(self, machines: Mapping[str, int], now: datetime) -> dict[str, Breaker]:
+    def brought_along(self, machines: Mapping[str, int], now: datetime) -> dict[str, Breaker]:
         """What a tick's messages bring along: those that failed within the hour, as freed.
 
         ``machines`` are by location, as the last list showed them, at ``now``.
@@ -96,6 +96,12 @@ class OfferingBook:
         survey: Any = SimpleNamespace(offerings=lately, places=places)
         count_machines(survey, self.deps())
         return freed(survey, now)
+
+    def known(
+        self, _provider_id: str, offerings: Collection[str], *, now: datetime
+    ) -> dict[str, Breaker]:
+        """Those of ``offerings`` that failed."""
+        return {key: self.breakers[key] for key in offerings if key in self.breakers}
 
     def deps(self) -> Any:
         """What ``reconcile.healing`` needs of everything."""
@@ -119,5 +125,5 @@ class OfferingBook:
     def worked(self, key: str, at: datetime) -> None:
         """A probe got its machine."""
         before = self.breakers.get(key)
-        if before is not None and not before.is_closed:
+        if before is not None and before.state is BreakerState.HALF_OPEN:
             self.breakers[key] = recover(before, at)

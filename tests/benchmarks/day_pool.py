@@ -32,7 +32,7 @@ from worker_manager.core.planning import Decision, Facts, as_plan, decide
 from worker_manager.core.sightings import match
 from worker_manager.core.timing import Timing
 from worker_manager.observing import Around, observe
-from worker_manager.reconcile.healing import claim_probes
+from worker_manager.reconcile.healing import confirm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -82,7 +82,8 @@ class DayPool:
         """One tick: observe, decide, launch, say who may go."""
         facts = self._observe(demand, around, now)
         decision = decide(facts, Random(f"{self.pool.pool_id}@{tick}"))
-        decision = claim_probes(decision, facts, self.offerings.deps())
+        if self.heals:
+            decision = confirm(decision, facts, self.offerings.deps())
         if self.heals:
             self.control = replace(
                 self.control,

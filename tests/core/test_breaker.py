@@ -76,7 +76,7 @@ def test_a_breaker_comes_back_as_it_was_stored(before: Breaker) -> None:
     ("kind", "waits"),
     [
         ("no-capacity", [2, 4, 8, 16, 30, 30]),
-        ("quota-exceeded", [5, 10, 20, 30, 30]),
+        ("quota-exceeded", [10, 20, 30, 30, 30]),
         ("invalid-launch-config", [30, 60, 120, 240, 240]),
         ("not-authorized", [2, 4, 8, 16, 30, 30]),
         ("never-registered", [10, 20, 40, 60, 60]),
@@ -125,7 +125,7 @@ def test_an_open_breaker_learns_nothing_from_what_was_under_way_when_it_opened()
     [
         ("lost", "invalid-launch-config", 0, 30),
         ("no-capacity", "lost", 0, 1),
-        ("no-capacity", "quota-exceeded", 2, 20),
+        ("no-capacity", "quota-exceeded", 2, 30),
         ("quota-exceeded", "no-capacity", 2, 8),
     ],
 )
@@ -358,3 +358,28 @@ def test_judging_again_changes_nothing_more(
     once = judged(before, health, running=running)
 
     assert once is None or judged(once, health, running=running) in (once, None)
+
+
+def test_a_machine_that_a_quota_has_room_for_closes_nothing() -> None:
+    full = replace(trip(None, "quota-exceeded", "no more", NOW), machines=40)
+    freed = replace(full, is_freed=True)
+
+    taken = probe(freed, NOW + timedelta(minutes=1))
+
+    assert freed.is_due(NOW)
+    assert not full.is_due(NOW)
+    assert taken == replace(full, since=NOW + timedelta(minutes=1))
+
+
+def test_a_quota_that_is_hit_below_its_level_has_a_lower_one() -> None:
+    full = replace(trip(None, "quota-exceeded", "no more", NOW), machines=40)
+
+    lower = trip(full, "quota-exceeded", "no more", NOW + timedelta(minutes=1))
+
+    assert lower == replace(full, machines=26, since=NOW + timedelta(minutes=1))
+
+
+def test_reasons_are_cut_by_their_bytes_and_stay_text() -> None:
+    opened = trip(None, "no-capacity", "é" * 500, NOW)
+
+    assert opened.reason == "é" * 100

@@ -26,7 +26,7 @@ from worker_manager.core.breaker import (
 )
 from worker_manager.core.health import Health
 from worker_manager.core.model import Pause, State
-from worker_manager.core.planning import TOLD, Decision, Facts, as_plan, decide
+from worker_manager.core.planning import PROBED_ELSEWHERE, TOLD, Decision, Facts, as_plan, decide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -307,7 +307,7 @@ def test_a_probe_that_somebody_else_makes_is_taken_out_and_nothing_else() -> Non
     )
     decision = decide(observed, Random(1))
 
-    rest = decision.without(["lc-a"], observed)
+    rest = decision.without(["lc-a"], observed, reason=PROBED_ELSEWHERE)
 
     assert chosen(decision) == {"lc-a": 1, "lc-b": 8}
     assert chosen(rest) == {"lc-b": 8}
@@ -325,7 +325,7 @@ def test_a_pool_that_lost_its_probe_to_another_keeps_its_turn() -> None:
         probe_wait=timedelta(minutes=4),
     )
 
-    rest = decide(observed, Random(1)).without(["lc-a"], observed)
+    rest = decide(observed, Random(1)).without(["lc-a"], observed, reason=PROBED_ELSEWHERE)
 
     assert rest.choices == []
     assert (rest.probing.probed, rest.probing.wait) == (observed.probed, observed.probe_wait)
@@ -438,7 +438,7 @@ def test_a_place_that_has_nothing_waits_longer_in_whichever_way_it_says_so() -> 
         at = breaker.next_try
         breaker = probe(breaker, at)
 
-    assert waits == [timedelta(minutes=minutes) for minutes in (2, 10, 8, 30)]
+    assert waits == [timedelta(minutes=minutes) for minutes in (2, 20, 8, 30)]
 
 
 def test_one_that_is_open_stays_as_it_is_whatever_was_under_way() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from worker_manager.core.breaker import BreakerState, judge_all
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from worker_manager.store.places import Place
     from worker_manager.store.stores import Stores
     from worker_manager.taskcluster.queue import QueueClient
+
+
+LATER = timedelta(minutes=1)
+"""After which a quota with room for others is looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,22 +137,31 @@ def unlisted(places: Iterable[Place], now: datetime, timing: Timing) -> dict[Loc
 
 
 def freed(survey: Survey, now: datetime) -> dict[str, Breaker]:
-    """The offerings known, those of a quota due at once where there are fewer machines by now.
+    """The offerings known; of those that wait for a quota, told which have room.
 
-    How many there were is what ``reconcile.healing.count_machines`` found.  One that is just
-    being probed is left to whoever does.
+    How many machines there were is what ``reconcile.healing.count_machines`` found.  As many have
+    room as a list made since shows fewer, those first that have not been tried the longest.  The
+    others wait: one machine more is no proof below the level at which the quota was hit.
     """
-    found = {}
-    for key, breaker in survey.offerings.items():
-        place = survey.places.get(Location(location_of_offering(key)))
-        is_freed = (
-            waits_for_quota(breaker)
-            and breaker.machines is not None
-            and place is not None
-            and place.baseline.machines < breaker.machines
-        )
-        found[key] = replace(breaker, next_try=now) if is_freed else breaker
+    found = dict(survey.offerings)
+    waiting = [one for one in survey.offerings.items() if waits_for_quota(one[1])]
+    taken: Counter[str] = Counter()
+    for key, breaker in sorted(waiting, key=lambda one: one[1].since):
+        location = location_of_offering(key)
+        room = _room(breaker, survey.places.get(Location(location)))
+        if room > taken[location]:
+            taken[location] += 1
+            found[key] = replace(breaker, is_freed=True)
+        elif room > 0:
+            found[key] = replace(breaker, next_try=max(breaker.next_try or now, now + LATER))
     return found
+
+
+def _room(breaker: Breaker, place: Place | None) -> int:
+    """How many machines fewer there are than when the quota was hit, as far as a list tells."""
+    if breaker.machines is None or place is None or place.complete is None:
+        return 0
+    return breaker.machines - place.baseline.machines if place.complete > breaker.since else 0
 
 
 def waits_for_quota(breaker: Breaker) -> bool:

@@ -47,7 +47,7 @@ MINUTE = timedelta(minutes=1)
 
 BACK_OFF: dict[str, tuple[timedelta, timedelta]] = {
     "no-capacity": (2 * MINUTE, 30 * MINUTE),
-    "quota-exceeded": (5 * MINUTE, 30 * MINUTE),
+    "quota-exceeded": (10 * MINUTE, 30 * MINUTE),
     "invalid-launch-config": (30 * MINUTE, 240 * MINUTE),
     "not-authorized": (2 * MINUTE, 30 * MINUTE),
     "never-registered": (10 * MINUTE, 60 * MINUTE),
@@ -69,6 +69,7 @@ TREND = 3
 """So many machines that never came up open a breaker while others of the launch config run."""
 
 LONGEST_REASON = 200
+"""Bytes of a reason: many breakers share an item, and a message."""
 
 
 class BreakerState(StrEnum):
@@ -85,7 +86,9 @@ class Breaker:
 
     ``since`` is when it came into its state; ``next_try`` when an open one may be probed, or when
     the probe of a half-open one is given up.  ``step`` counts how often the wait has doubled.
-    ``machines`` is, for a quota, how many there were when it was hit.
+    ``machines`` is, for a quota, how many there may be: as many as there were when it was hit, and
+    fewer each time that proves too many.  ``is_freed`` is told by a tick while there are fewer
+    than that: one machine more is a small risk then, and proves nothing.
     """
 
     state: BreakerState
@@ -95,6 +98,7 @@ class Breaker:
     next_try: datetime | None = None
     step: int = 0
     machines: int | None = None
+    is_freed: bool = False
 
     @property
     def is_closed(self) -> bool:
@@ -103,7 +107,9 @@ class Breaker:
 
     def is_due(self, now: datetime) -> bool:
         """Whether a probe may be made now."""
-        return not self.is_closed and (self.next_try is None or self.next_try <= now)
+        if self.is_closed:
+            return False
+        return self.is_freed or self.next_try is None or self.next_try <= now
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored and sent."""
@@ -115,6 +121,7 @@ class Breaker:
             "nextTry": to_wire(self.next_try) if self.next_try else None,
             "step": self.step or None,
             "machines": self.machines,
+            "isFreed": self.is_freed or None,
         }
         return {name: value for name, value in values.items() if value is not None}
 
@@ -129,7 +136,13 @@ class Breaker:
             next_try=from_wire(stored["nextTry"]) if "nextTry" in stored else None,
             step=int(stored.get("step", 0)),
             machines=stored.get("machines"),
+            is_freed=bool(stored.get("isFreed")),
         )
+
+
+def shortened(reason: str) -> str:
+    """A reason, cut to what is kept of one."""
+    return reason.encode()[:LONGEST_REASON].decode(errors="ignore")
 
 
 def trip(before: Breaker | None, kind: str, reason: str, at: datetime) -> Breaker:
@@ -140,11 +153,18 @@ def trip(before: Breaker | None, kind: str, reason: str, at: datetime) -> Breake
     """
     kind = failure_kind(kind)
     if before is not None and before.state is BreakerState.OPEN:
-        return before
+        return _lower(before, at)
     step = _step(before, kind, at)
     first, longest = BACK_OFF[kind]
     wait = min(first * 2 ** min(step, 10), longest)
-    return Breaker(BreakerState.OPEN, kind, reason[:LONGEST_REASON], at, at + wait, step)
+    return Breaker(BreakerState.OPEN, kind, shortened(reason), at, at + wait, step)
+
+
+def _lower(before: Breaker, at: datetime) -> Breaker:
+    """Still open; a quota that was hit below its level has a lower one, as others use it too."""
+    if before.machines is None:
+        return before
+    return replace(before, since=at, machines=before.machines * 2 // 3)
 
 
 def _step(before: Breaker | None, kind: str, at: datetime) -> int:
@@ -161,7 +181,12 @@ def _are_alike(one: str, other: str) -> bool:
 
 
 def probe(before: Breaker, at: datetime) -> Breaker:
-    """Half-open: one machine was ordered at ``at`` to find out."""
+    """Half-open: one machine was ordered at ``at`` to find out.
+
+    Where a quota has room it stays open: the machine only takes what is free.
+    """
+    if before.is_freed:
+        return replace(before, since=at, is_freed=False)
     patience = BOOT_PATIENCE if before.kind in BOOT_KINDS else REFUSAL_PATIENCE
     return replace(before, state=BreakerState.HALF_OPEN, since=at, next_try=at + patience)
 

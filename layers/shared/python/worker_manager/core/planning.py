@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Pause
 
 PROBED_ELSEWHERE = "another pool is finding out whether what is closed off works again"
+REFUSED_ELSEWHERE = "another pool was refused the same a moment ago"
 
 TOLD = 40
 """Launch configs whose standing a stored decision tells; of the others only how many they are."""
@@ -117,8 +118,8 @@ class Decision:
             return ""
         return hashlib.sha256("\n".join(self.reasons).encode()).hexdigest()[:16]
 
-    def without(self, launch_configs: Iterable[str], facts: Facts) -> Decision:
-        """The decision less the probes of these, which another pool is making.
+    def without(self, launch_configs: Iterable[str], facts: Facts, *, reason: str) -> Decision:
+        """The decision less these, because of ``reason``.
 
         Nothing probed is no probe: the pool's own turn is still to come.
         """
@@ -129,9 +130,7 @@ class Decision:
             probing = replace(probing, probed=facts.probed, wait=facts.probe_wait)
         why = self.reasons if kept else self.reasons[1:]
         told = {**self.facts, "launchConfigs": _told(self.standings, kept)}
-        return replace(
-            self, choices=kept, probing=probing, reasons=(*why, PROBED_ELSEWHERE), facts=told
-        )
+        return replace(self, choices=kept, probing=probing, reasons=(*why, reason), facts=told)
 
 
 def decide(facts: Facts, chance: Chance) -> Decision:

@@ -13,7 +13,8 @@ from worker_manager.core.breaker import SHARED_KINDS, Breaker, BreakerState, cre
 from worker_manager.core.errors import BadCredentialsError, CloudError
 from worker_manager.core.events import LAUNCH_CONFIG_RESUMED, pause_event
 from worker_manager.core.model import Location
-from worker_manager.core.standing import location_of_offering
+from worker_manager.core.planning import PROBED_ELSEWHERE, REFUSED_ELSEWHERE
+from worker_manager.core.standing import location_of_offering, offering_key
 from worker_manager.metrics import meter
 from worker_manager.observing import waits_for_quota
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
@@ -56,8 +57,11 @@ def tell_changes(pool: Pool, before: Mapping[str, Breaker], after: Mapping[str, 
             )
 
 
-def claim_probes(decision: Decision, facts: Facts, deps: Deps) -> Decision:
-    """The decision less the probes that another pool is just making of the same offering."""
+def confirm(decision: Decision, facts: Facts, deps: Deps) -> Decision:
+    """The decision less what another pool has found out, or is finding out, since the tick began."""
+    refused = _refused_meanwhile(decision, facts, deps)
+    if refused:
+        decision = decision.without(refused, facts, reason=REFUSED_ELSEWHERE)
     lost = [
         name
         for name, standing in decision.probing.shared.items()
@@ -67,7 +71,25 @@ def claim_probes(decision: Decision, facts: Facts, deps: Deps) -> Decision:
             deps.provider_id, standing.shared, standing.breaker, facts.now
         )
     ]
-    return decision.without(lost, facts) if lost else decision
+    return decision.without(lost, facts, reason=PROBED_ELSEWHERE) if lost else decision
+
+
+def _refused_meanwhile(decision: Decision, facts: Facts, deps: Deps) -> list[str]:
+    """Launch configs to be ordered of, no probes, whose shared breaker has opened by now."""
+    pool_id = facts.pool.pool_id
+    heads = [
+        c.head for c in decision.choices if not decision.probing.covers(c.head.launch_config_id)
+    ]
+    keys = {offering_key(head, pool_id) for head in heads}
+    if not keys:
+        return []
+    known = deps.stores.offerings.known(deps.provider_id, keys, now=facts.now)
+    closed_off = {key for key, breaker in known.items() if not breaker.is_closed}
+    return [
+        head.launch_config_id
+        for head in heads
+        if not closed_off.isdisjoint({offering_key(head, pool_id), credentials_key(head.location)})
+    ]
 
 
 def ways_of(order: Order) -> frozenset[str]:

@@ -20,7 +20,7 @@ from worker_manager.core.model import Control, Plan, Pool, WorkerKey
 from worker_manager.core.planning import Decision, Facts, as_plan, decide
 from worker_manager.observing import Around, look_around, observe
 from worker_manager.reconcile.finishing import bodies_of, finish
-from worker_manager.reconcile.healing import claim_probes, end_pauses, tell_changes
+from worker_manager.reconcile.healing import confirm, end_pauses, tell_changes
 from worker_manager.reconcile.launching import carry_out
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.reconcile.ticks import is_stale
@@ -67,7 +67,7 @@ def provision(message: ProvisionPool, deps: Deps, deadline: Deadline) -> Report:
     finished = end_pauses(pool, finished, deps)
     facts = observe_for(message, pool, finished, deps)
     decision = decide(facts, Random(f"{pool.pool_id}@{message.tick}"))
-    decision = claim_probes(decision, facts, deps)
+    decision = confirm(decision, facts, deps)
     report = _act(message, finished, facts, decision, deps=deps, deadline=deadline)
     let_go(facts, decision.estimate, deps, deadline)
     logger.info(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from worker_manager.core.breaker import LONGEST_REASON
+from worker_manager.core.breaker import shortened
 from worker_manager.core.health import (
     FAILURE_KINDS,
     WINDOW,
@@ -69,7 +69,7 @@ class HealthStore:
                 getattr(model, counter(failed)).add(failures),
                 model.failed_at.set(now),
                 model.failed_kind.set(failure_kind(failed)),
-                model.failed_reason.set(reason[:LONGEST_REASON] or failed),
+                model.failed_reason.set(shortened(reason) or failed),
             ]
         if not actions:
             return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pynamodb.exceptions import UpdateError
 
-from worker_manager.core.breaker import Breaker, credentials_key, probe, recover, trip
+from worker_manager.core.breaker import Breaker, BreakerState, credentials_key, probe, recover, trip
 from worker_manager.core.health import REMEMBERED, WINDOW
 from worker_manager.core.standing import location_of_offering
 from worker_manager.store.places import OFFERING, to_offering
@@ -68,7 +68,7 @@ class OfferingStore:
     def worked(self, provider_id: str, offering: str, at: datetime) -> None:
         """A probe got its machine: closed again, and remembered for a while."""
         before = self.get(provider_id, offering)
-        if before is not None and not before.is_closed:
+        if before is not None and before.state is BreakerState.HALF_OPEN:
             self._write(provider_id, offering, before, recover(before, at))
 
     def counted(self, provider_id: str, offering: str, seen: Breaker, after: Breaker) -> None:
