@@ -114,6 +114,21 @@ def test_what_one_pool_was_refused_no_other_pool_asks_for(world: World) -> None:
         )
 
 
+def test_pools_of_one_tick_learn_from_the_first_that_is_refused(world: World) -> None:
+    """Their messages were sent before anybody was refused."""
+    world.save_pool(heads=[spot()])
+    world.save_pool(OTHER, heads=[spot("lc-x")])
+    world.demand(pending=3)
+    world.demand(pending=4, pool_id=OTHER)
+    with refusing(world.provider, NONE_LEFT) as asked:
+        world.tick()
+
+    assert len(asked) == 1
+    (second,) = [r for r in world.reports if not r.ordered]
+    assert second.reasons[-1] == "another pool was refused the same a moment ago"
+    assert alive(world) + alive(world, OTHER) == 0
+
+
 def test_two_pools_at_one_closed_door_knock_once_and_both_go_in(world: World) -> None:
     world.save_pool(heads=[spot()])
     world.save_pool(OTHER, heads=[spot("lc-x")])
@@ -223,7 +238,7 @@ def test_a_quota_is_tried_again_at_once_when_there_are_fewer_machines(world: Wor
         assert len(asked) == 2
 
 
-def test_a_quota_that_is_being_probed_is_left_to_that_probe(world: World) -> None:
+def test_the_room_that_a_list_shows_is_for_one_machine_of_one_pool(world: World) -> None:
     machines = with_workers(world, 5, heads=[a_head(offering=SPOT)])
     world.demand(pending=9)
     world.save_pool(OTHER, heads=[a_head(offering=SPOT)])
@@ -241,7 +256,7 @@ def test_a_quota_that_is_being_probed_is_left_to_that_probe(world: World) -> Non
         world.tick()
         probed = shared(world, SPOT)
         assert probed is not None
-        assert probed.state is BreakerState.HALF_OPEN
+        assert probed.since == world.clock.now
 
         world.tick_for(minutes=3)
 
