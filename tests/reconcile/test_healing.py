@@ -258,7 +258,7 @@ def test_the_room_that_a_list_shows_is_for_one_machine_of_one_pool(world: World)
         assert probed is not None
         assert probed.since == world.clock.now
 
-        world.tick_for(minutes=3)
+        world.tick_for(seconds=50)
 
         assert shared(world, SPOT) == probed
         assert len(world.open_plans()) + len(world.open_plans(OTHER)) == 1
