@@ -28,7 +28,7 @@ from worker_manager.core.lifecycle import (
     settle,
 )
 from worker_manager.core.model import Control, Location, MachineStatus, State, Worker, WorkerKey
-from worker_manager.core.planning import Decision, Facts, as_plan, decide
+from worker_manager.core.planning import Decision, as_plan, decide
 from worker_manager.core.sightings import match
 from worker_manager.core.timing import Timing
 from worker_manager.observing import Around, observe
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tests.benchmarks.day_books import OfferingBook
     from tests.benchmarks.day_cloud import DayCloud, Machine
     from worker_manager.core.breaker import Breaker
+    from worker_manager.core.facts import Facts
     from worker_manager.core.model import Order, Pool, Sighting
 
 TIMING = Timing()

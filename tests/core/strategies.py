@@ -17,9 +17,9 @@ from worker_manager.core.breaker import (
     recover,
     trip,
 )
+from worker_manager.core.facts import Facts
 from worker_manager.core.health import FAILURE_KINDS, Health
 from worker_manager.core.model import LaunchConfigHead, Order, Pause, State, Worker
-from worker_manager.core.planning import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

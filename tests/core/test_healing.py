@@ -24,9 +24,11 @@ from worker_manager.core.breaker import (
     recover,
     trip,
 )
+from worker_manager.core.facts import Facts
 from worker_manager.core.health import Health
 from worker_manager.core.model import Pause, State
-from worker_manager.core.planning import PROBED_ELSEWHERE, TOLD, Decision, Facts, as_plan, decide
+from worker_manager.core.planning import Decision, as_plan, decide
+from worker_manager.core.telling import PROBED_ELSEWHERE, TOLD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

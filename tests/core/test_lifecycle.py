@@ -380,6 +380,16 @@ def test_a_spot_machine_that_was_taken_back_is_no_broken_image() -> None:
     assert judge(booting, MachineStatus.GONE) == Gone("spot interruption", by="cloud")
 
 
+@pytest.mark.parametrize("status", [MachineStatus.STOPPING, MachineStatus.STOPPED])
+@pytest.mark.parametrize(
+    ("reason", "by"), [("over capacity", "worker-manager"), (SPOT_INTERRUPTION, "cloud")]
+)
+def test_one_that_was_told_to_go_and_is_going_is_not_stopped_from_outside(
+    status: MachineStatus, reason: str, by: str
+) -> None:
+    assert judge(a_worker(surplus=Surplus(True, reason, NOW)), status) == Stop(reason, by=by)
+
+
 def test_one_that_was_told_to_go_and_went_says_why() -> None:
     told = Surplus(True, "over capacity", NOW)
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.core.strategies import STOPPING_LIMIT, facts
 from tests.factories import NOW, a_head, a_pool, a_worker, an_order
 from worker_manager.core.activity import QueueCounts
+from worker_manager.core.facts import Facts
 from worker_manager.core.ids import order_id
 from worker_manager.core.model import Location, OrderState, State
-from worker_manager.core.planning import Decision, Facts, as_plan, decide
+from worker_manager.core.planning import Decision, as_plan, decide
 from worker_manager.core.surplus import decide as decide_surplus
 from worker_manager.core.surplus import weigh
 from worker_manager.core.tally import Counts

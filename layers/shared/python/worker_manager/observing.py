@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from worker_manager.core.breaker import BreakerState, judge_all
 from worker_manager.core.errors import QueueUnavailableError
+from worker_manager.core.facts import Facts
 from worker_manager.core.model import Location
-from worker_manager.core.planning import Facts
 from worker_manager.core.standing import forgiven, location_of_offering, offering_key
 from worker_manager.store.places import Survey
 from worker_manager.telemetry import logger

@@ -25,11 +25,12 @@ from worker_manager.api.routing import Call, Route
 from worker_manager.core.activity import QueueCounts
 from worker_manager.core.explaining import explain, nobody_launches
 from worker_manager.core.moments import whole_milliseconds
-from worker_manager.core.planning import Decision, Facts, decide
+from worker_manager.core.planning import Decision, decide
 from worker_manager.observing import as_if, look_around, observe
 
 if TYPE_CHECKING:
     from worker_manager.api.deps import ApiDeps
+    from worker_manager.core.facts import Facts
     from worker_manager.core.model import Control, Pool
 
 _GET = "worker-manager:get-worker-pool:<workerPoolId>"

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from worker_manager.api.deps import ApiDeps
+    from worker_manager.core.facts import Facts
     from worker_manager.core.model import Control, LaunchConfig, LaunchConfigHead, Pool
-    from worker_manager.core.planning import Facts
     from worker_manager.core.standing import Standing
 
 _GET = "worker-manager:get-worker-pool:<workerPoolId>"
@@ -68,7 +68,7 @@ def list_of_pool(call: Call, deps: ApiDeps) -> LaunchConfigDetailList:
         ids = sorted(name for name in active if name > after)
         bodies = deps.stores.pools.bodies(pool.pool_id, ids[:size], now=deps.clock())
     items = (_detail(seen, bodies[name], active.get(name)) for name in ids[:size])
-    page = list(paging.cut(items, paging.size_of))
+    page = list(paging.cut(items, paging.size_of, most_bytes=deps.page_bytes))
     is_last = len(page) == len(ids)
     return LaunchConfigDetailList(
         worker_pool_launch_configs=page,

@@ -17,7 +17,8 @@ from worker_manager.core.standing import Held
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from worker_manager.core.planning import Decision, Facts
+    from worker_manager.core.facts import Facts
+    from worker_manager.core.planning import Decision
     from worker_manager.core.standing import Standing
 
 

@@ -114,6 +114,10 @@ def settle(
     if worker.state is State.STOPPING:
         return _stopping(worker, status, now, timing)
     if status in (MachineStatus.STOPPED, MachineStatus.STOPPING):
+        told = told_to_go(worker)
+        if told is not None:
+            reason, by = told
+            return Stop(reason, by=by)
         failure = "never-registered" if worker.state is State.REQUESTED else None
         return Stop("the machine was stopped from outside", failure, by=OUTSIDE)
     if worker.state is State.REQUESTED:
@@ -121,12 +125,20 @@ def settle(
     return _running(worker, activity, activity_known=activity_known, now=now)
 
 
+def told_to_go(worker: Worker) -> tuple[str, str] | None:
+    """Why a worker was told to terminate, and by whom: what its end is put down to."""
+    if worker.surplus is None or not worker.surplus.terminate:
+        return None
+    return worker.surplus.reason, OUTSIDE if is_interrupted(worker) else OURSELVES
+
+
 def _gone(worker: Worker) -> Verdict:
     if worker.state is State.STOPPING:
         return Gone(worker.stop_reason or "removed", by=None)
-    told = worker.surplus if worker.surplus and worker.surplus.terminate else None
+    told = told_to_go(worker)
     if told is not None:
-        return Gone(told.reason, by=OUTSIDE if is_interrupted(worker) else OURSELVES)
+        reason, by = told
+        return Gone(reason, by=by)
     if worker.state is State.REQUESTED:
         return Gone("the machine vanished before it registered", "never-registered")
     return Gone("the machine is gone")

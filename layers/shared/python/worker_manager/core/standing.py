@@ -239,3 +239,11 @@ def _weighed(standings: Sequence[Standing], wanted: int) -> list[Standing]:
         return max(SMALLEST_WEIGHT, (fair * (existing + step) - standing.existing) / step)
 
     return [replace(s, weight=weight(s)) if s.held is None else s for s in standings]
+
+
+def launch_rate(standing: Iterable[Standing]) -> float:
+    """How much of what is wanted is ordered: where all fail, less, but never nothing.
+
+    One launch config that works takes the whole, so its outcomes alone decide.
+    """
+    return max((s.factor for s in standing if s.held is None), default=0.0) or 0.01

@@ -13,8 +13,8 @@ from worker_manager.core.breaker import SHARED_KINDS, Breaker, BreakerState, cre
 from worker_manager.core.errors import BadCredentialsError, CloudError
 from worker_manager.core.events import LAUNCH_CONFIG_RESUMED, pause_event
 from worker_manager.core.model import Location
-from worker_manager.core.planning import PROBED_ELSEWHERE, REFUSED_ELSEWHERE
 from worker_manager.core.standing import location_of_offering, offering_key
+from worker_manager.core.telling import PROBED_ELSEWHERE, REFUSED_ELSEWHERE
 from worker_manager.metrics import meter
 from worker_manager.observing import waits_for_quota
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
@@ -25,8 +25,9 @@ from worker_manager.telemetry import logger
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from worker_manager.core.facts import Facts
     from worker_manager.core.model import Control, Json, Order, Pause, Plan, Pool, Worker
-    from worker_manager.core.planning import Decision, Facts
+    from worker_manager.core.planning import Decision
     from worker_manager.reconcile.deps import Deps
     from worker_manager.store.places import Survey
 
@@ -58,7 +59,7 @@ def tell_changes(pool: Pool, before: Mapping[str, Breaker], after: Mapping[str, 
 
 
 def confirm(decision: Decision, facts: Facts, deps: Deps) -> Decision:
-    """The decision less what another pool has found out, or is finding out, since the tick began."""
+    """The decision less what another pool has found out since the tick began, or is finding out."""
     refused = _refused_meanwhile(decision, facts, deps)
     if refused:
         decision = decision.without(refused, facts, reason=REFUSED_ELSEWHERE)

@@ -17,7 +17,7 @@ from worker_manager.core import surplus
 from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.estimator import Estimate
 from worker_manager.core.model import Control, Plan, Pool, WorkerKey
-from worker_manager.core.planning import Decision, Facts, as_plan, decide
+from worker_manager.core.planning import Decision, as_plan, decide
 from worker_manager.observing import Around, look_around, observe
 from worker_manager.reconcile.finishing import bodies_of, finish
 from worker_manager.reconcile.healing import confirm, end_pauses, tell_changes
@@ -29,6 +29,7 @@ from worker_manager.telemetry import logger
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from worker_manager.core.facts import Facts
     from worker_manager.core.messages import ProvisionPool
     from worker_manager.core.model import Surplus, Worker
     from worker_manager.reconcile.deadline import Deadline
