@@ -273,8 +273,8 @@ class WorkerManagerStack(Stack):
                 function.knows(WM_AUTH="remote", WM_AUTH_ROOT_URL=self._settings.auth_root_url)
         self.front_door: Api | LoadBalancer
         if self._settings.front_door == "load-balancer":
-            for function in functions.values():
-                function.knows(WM_PAGE_BYTES=str(LARGEST_PLAIN))
+            for name in ("pools_api", "workers_api"):
+                functions[name].knows(WM_PAGE_BYTES=str(LARGEST_PLAIN))
             self.front_door = LoadBalancer(
                 self, "LoadBalancer", settings=self._settings, functions=functions
             )

@@ -21,7 +21,6 @@ from worker_manager.api.audit import MOST_BODIES, of_launch_config
 from worker_manager.api.routing import Call
 from worker_manager.core.errors import ConflictError
 from worker_manager.core.moments import to_wire
-from worker_manager.taskcluster.credentials import worker_client_id
 
 if TYPE_CHECKING:
     from tests.api.world import Api, Clock
@@ -179,14 +178,7 @@ class TestWorkers:
     def test_a_worker_that_removes_itself_is_no_news(self, pool: Api) -> None:
         worker = a_worker()
         assert pool.deps.stores.workers.put_new(worker)
-        route = pool.routes["removeWorker"]
-        params = {
-            "workerPoolId": worker.key.pool_id,
-            "workerGroup": worker.key.group,
-            "workerId": worker.key.worker_id,
-        }
-        itself = worker_client_id(worker.key, provider_id=worker.provider_id)
-        route.handler(Call(params, {}, None, {}, itself), pool.deps)
+        pool.remove_itself(worker)
         assert len(trail(pool)) == 1
 
     def test_a_static_worker_tells_its_whole_life_but_no_secret(
@@ -272,10 +264,8 @@ class TestListing:
         rest = trail(changed, query=f"continuationToken={first['continuationToken']}")
         assert first["auditHistory"] + rest == whole
 
-    def test_a_page_ends_before_it_is_too_large(
-        self, changed: Api, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(paging, "MOST_BYTES", 1000)
+    def test_a_page_ends_before_it_is_too_large(self, changed: Api) -> None:
+        changed.cut_pages_at(1000)
         pages = self.pages(changed, 100)
         assert len(pages) > 2
         assert sum(len(page) for page in pages) == 7

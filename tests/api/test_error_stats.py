@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.world import BASE, a_definition
 from tests.factories import a_worker
-from worker_manager.api import error_stats, paging
+from worker_manager.api import error_stats
 
 if TYPE_CHECKING:
     from tests.api.world import Api, Clock
@@ -198,10 +198,8 @@ def test_groups_follow_each_other_in_pages_while_errors_come_in(pool: Api, clock
     assert sorted(seen) == [f"t{number}" for number in range(7)]
 
 
-def test_a_page_of_groups_is_cut_before_it_is_too_large(
-    pool: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paging, "MOST_BYTES", 10)
+def test_a_page_of_groups_is_cut_before_it_is_too_large(pool: Api) -> None:
+    pool.cut_pages_at(10)
     report(pool, "a")
     report(pool, "b")
     page = pool.ok("GET", GROUPS)

@@ -167,10 +167,10 @@ def test_a_quota_of_which_less_is_used_now_is_explained_as_due(api: Api) -> None
     assert seen is not None
     stores.offerings.counted("aws", OFFERING, seen, replace(seen, machines=5))
     place = stores.places.place("aws", Location("us-east-1"))
-    stores.places.believed("aws", place, began=NOW, machines=5)
+    stores.places.believed("aws", place, began=NOW + timedelta(seconds=1), machines=5)
     assert explained(api)["orders"] == []
 
-    stores.places.believed("aws", place, began=NOW, machines=4)
+    stores.places.believed("aws", place, began=NOW + timedelta(seconds=2), machines=4)
 
     [order] = explained(api)["orders"]
     assert order["isProbe"] is True

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.api.world import POOL_PATH, a_definition, a_launch_config
-from worker_manager.api import paging
 
 if TYPE_CHECKING:
     from tests.api.world import Api, Clock
@@ -111,8 +110,8 @@ def test_pages_follow_each_other(api: Api) -> None:
     assert "continuationToken" not in api.ok("GET", PATH, query=query)
 
 
-def test_a_page_is_cut_before_it_is_too_large(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "MOST_BYTES", 10)
+def test_a_page_is_cut_before_it_is_too_large(api: Api) -> None:
+    api.cut_pages_at(10)
     define(api, "lc-a", "lc-b")
     page = api.ok("GET", PATH)
     assert len(page["workerPoolLaunchConfigs"]) == 1

@@ -12,7 +12,7 @@ import pytest
 
 from tests.api.world import BASE, POOL_PATH, ROOT_URL, TOKEN, a_definition, a_static_definition
 from tests.events import a_load_balancer_event
-from worker_manager.api import load_balancer, paging
+from worker_manager.api import load_balancer
 from worker_manager.api.requests import Request
 
 if TYPE_CHECKING:
@@ -151,10 +151,8 @@ def test_a_load_balancers_own_health_check_is_answered(api: Api) -> None:
     assert api.app.handle(event)["statusCode"] == 200
 
 
-def test_pages_cut_for_a_load_balancer_fit_through_it(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paging, "MOST_BYTES", 900_000)
+def test_pages_cut_for_a_load_balancer_fit_through_it(api: Api) -> None:
+    api.cut_pages_at(900_000)
     text = '"' * 100_000
     for number in range(4):
         definition = a_static_definition(config={"workerConfig": {"text": text}})

@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.world import BASE, POOL_PATH, a_definition
 from tests.factories import a_worker
-from worker_manager.api import paging, pool_errors
+from worker_manager.api import pool_errors
 from worker_manager.store.mail import MailStore
 
 if TYPE_CHECKING:
@@ -169,10 +169,8 @@ class TestListing:
             token = f"&continuationToken={page['continuationToken']}"
         assert seen == listed(pool, filtered)
 
-    def test_a_page_is_cut_before_it_is_too_large(
-        self, pool: Api, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(paging, "MOST_BYTES", 10)
+    def test_a_page_is_cut_before_it_is_too_large(self, pool: Api) -> None:
+        pool.cut_pages_at(10)
         page = pool.ok("GET", PATH)
         assert [error["title"] for error in page["workerPoolErrors"]] == ["t3"]
         assert listed(pool, f"continuationToken={page['continuationToken']}") == ["t2"]

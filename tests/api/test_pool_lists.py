@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.api.world import BASE, a_definition
-from worker_manager.api import paging, pool_pages
+from worker_manager.api import pool_pages
 
 if TYPE_CHECKING:
     from tests.api.world import Api
@@ -45,8 +45,8 @@ def test_pages_follow_each_other_to_the_end(api: Api) -> None:
     assert "continuationToken" not in second
 
 
-def test_a_page_is_cut_before_it_is_too_large(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "MOST_BYTES", 1500)
+def test_a_page_is_cut_before_it_is_too_large(api: Api) -> None:
+    api.cut_pages_at(1500)
     create(api, "a", "b", "c")
     seen, query = [], ""
     while True:

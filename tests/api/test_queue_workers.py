@@ -199,6 +199,20 @@ def test_pages_are_full_up_to_the_last_whatever_is_filtered(api: Api, query: str
     assert all(len(page) == size for page in found[:-1])
 
 
+def test_a_queue_with_an_order_of_its_own_is_read_once_for_all_pages(
+    api: Api, clock: Clock
+) -> None:
+    api.queue.is_ordered = False
+    heard(api, "i-1", "i-2", "i-3")
+    assert [len(page) for page in pages(api, "limit=1")] == [1, 1, 1]
+    assert api.queue.calls["worker_page"] == 1
+
+    heard(api, "i-4")
+    found = pages(api, "limit=2", lambda: clock.advance(seconds=31))
+    assert [worker["workerId"] for page in found for worker in page] == ["i-1", "i-2", "i-3", "i-4"]
+    assert api.queue.calls["worker_page"] == 3
+
+
 def test_a_filter_that_lets_nothing_through_costs_only_so_much(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

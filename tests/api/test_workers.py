@@ -11,9 +11,12 @@ import pytest
 from tests.api.world import BASE, POOL_PATH, a_definition
 from tests.factories import NOW, REGION, a_worker
 from worker_manager.api import workers
+from worker_manager.api.workers import REMOVED
 from worker_manager.core.model import State, Surplus, Worker, WorkerKey
+from worker_manager.core.surplus import NEEDED, OVER_CAPACITY, SPOT_INTERRUPTION
 from worker_manager.queues import NotSentError
 from worker_manager.store.places import Place
+from worker_manager.taskcluster.credentials import worker_client_id
 
 if TYPE_CHECKING:
     from tests.api.world import Api, Clock
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 POOL = f"{BASE}/workers/proj-x%2Fpool-1"
 PATH = f"{POOL}/us-east-1/i-1"
+ITSELF = worker_client_id(a_worker().key, provider_id="aws")
 
 
 def put(api: Api, *workers: Worker) -> None:
@@ -163,6 +167,28 @@ class TestListing:
 
 
 class TestRemoving:
+    @pytest.mark.parametrize(
+        ("surplus", "reason", "by"),
+        [
+            (Surplus(True, OVER_CAPACITY, NOW), OVER_CAPACITY, "worker-manager"),
+            (Surplus(True, SPOT_INTERRUPTION, NOW), SPOT_INTERRUPTION, "cloud"),
+            (Surplus(False, NEEDED, NOW), REMOVED, ITSELF),
+            (None, REMOVED, ITSELF),
+        ],
+    )
+    def test_a_worker_that_goes_as_it_was_told_ends_for_the_reason_it_was_told(
+        self, api: Api, surplus: Surplus | None, reason: str, by: str
+    ) -> None:
+        put(api, a_worker(surplus=surplus))
+        api.remove_itself(row(api))
+        assert (row(api).stop_reason, row(api).stopped_by) == (reason, by)
+        assert {event["detail"]["reason"] for event in api.bus.events} == {reason}
+
+    def test_who_removes_a_worker_that_was_told_to_go_is_still_named(self, api: Api) -> None:
+        put(api, a_worker(surplus=Surplus(True, OVER_CAPACITY, NOW)))
+        api.ok("DELETE", PATH)
+        assert (row(api).stop_reason, row(api).stopped_by) == (REMOVED, "test/root")
+
     @pytest.mark.parametrize("state", [State.REQUESTED, State.RUNNING])
     def test_a_cloud_worker_stops_and_its_delete_is_asked_for_at_once(
         self, api: Api, state: State

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,12 @@ from tests.fake_queue import FakeQueue
 from worker_manager.api import routes
 from worker_manager.api.app import App
 from worker_manager.api.deps import ApiDeps
+from worker_manager.api.routing import Call
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.roles import Roles
 from worker_manager.core.timing import Timing
 from worker_manager.outbox import Outbox
-from worker_manager.settings import ProviderSettings
+from worker_manager.settings import PAGE_BYTES, ProviderSettings
 from worker_manager.store.audit import AuditStore
 from worker_manager.store.health import HealthStore
 from worker_manager.store.offerings import OfferingStore
@@ -37,12 +38,13 @@ from worker_manager.store.tables import TABLES, Tables
 from worker_manager.store.workers import WorkerStore
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.clients import Client
-from worker_manager.taskcluster.credentials import ISSUER_SCOPES, Issuer
+from worker_manager.taskcluster.credentials import ISSUER_SCOPES, Issuer, worker_client_id
+from worker_manager.taskcluster.memory import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from worker_manager.core.model import Json
+    from worker_manager.core.model import Json, Worker
     from worker_manager.queues import Message
 
 ROOT_URL = "https://tc.example.com"
@@ -176,6 +178,7 @@ class Api:
                 "aws-2": {"provision": self.other_provision, "advance": MemorySender()},
             },
             has_embedded_queue=True,
+            queue_lists=Memory(2),
             queue=self.queue,
             issuer=ISSUER,
             clock=clock,
@@ -183,10 +186,27 @@ class Api:
             new_slugid=lambda: self._next("slugid"),
             timing=timing,
             trusted_keys=[SIGNER.public],
+            page_bytes=PAGE_BYTES,
             started=clock(),
         )
         self.routes = {route.name: route for route in (*routes.POOLS, *routes.WORKERS)}
         self.app = App((*routes.POOLS, *routes.WORKERS), self.deps)
+
+    def cut_pages_at(self, page_bytes: int) -> None:
+        """Let pages of lists take so much from now on."""
+        self.deps = replace(self.deps, page_bytes=page_bytes)
+        self.app = App((*routes.POOLS, *routes.WORKERS), self.deps)
+
+    def remove_itself(self, worker: Worker) -> None:
+        """As a worker does that is done, with its own credentials."""
+        key = worker.key
+        params = {
+            "workerPoolId": key.pool_id,
+            "workerGroup": key.group,
+            "workerId": key.worker_id,
+        }
+        itself = worker_client_id(key, provider_id=worker.provider_id)
+        self.routes["removeWorker"].handler(Call(params, {}, None, {}, itself), self.deps)
 
     def _next(self, what: str) -> str:
         self._serial += 1

@@ -110,7 +110,7 @@ def test_pages_are_cut_to_what_a_load_balancer_takes(
 ) -> None:
     for name in names(balanced):
         given = environment(balanced, name).get("WM_PAGE_BYTES")
-        assert given == ("900000" if name.endswith("-api") else None)
+        assert given == ("900000" if name in ("pools-api", "workers-api") else None)
     assert "WM_PAGE_BYTES" not in environment(local_template, "pools-api")
 
 

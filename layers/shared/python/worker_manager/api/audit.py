@@ -80,9 +80,9 @@ def of_worker(
     What a worker does to itself is its life and no change of anybody's: every one that is done
     removes itself.
     """
-    key = after.key
-    if call.client_id == worker_client_id(key, provider_id=after.provider_id):
+    if is_worker_itself(call, after):
         return None
+    key = after.key
     return _entry(
         call,
         deps,
@@ -92,6 +92,11 @@ def of_worker(
         difference=worker_difference(before, after),
         time=after.modified,
     )
+
+
+def is_worker_itself(call: Call, worker: Worker) -> bool:
+    """Whether the caller is the worker that the call is about."""
+    return call.client_id == worker_client_id(worker.key, provider_id=worker.provider_id)
 
 
 def change_worker(
@@ -145,7 +150,7 @@ def list_of_pool(call: Call, deps: ApiDeps) -> WorkerPoolAudit:
             break
         item = _shown(entry)
         taken += paging.size_of(item)
-        if len(page) == size or (page and taken > paging.MOST_BYTES):
+        if len(page) == size or (page and taken > deps.page_bytes):
             return WorkerPoolAudit(audit_history=page, **paging.with_token(last))
         page.append(item)
         last = position(entry)

@@ -33,7 +33,8 @@ def list_of_pool(call: Call, deps: ApiDeps) -> DecisionList:
     before = paging.position(call.query, _is_decision_id)
     existing_pool(deps, call.pool_id)
     plans = deps.stores.plans.page(call.pool_id, before=before, limit=size + 1)
-    page = list(paging.cut((_answer(plan) for plan in plans[:size]), paging.size_of))
+    answers = (_answer(plan) for plan in plans[:size])
+    page = list(paging.cut(answers, paging.size_of, most_bytes=deps.page_bytes))
     is_last = len(page) == len(plans)
     return DecisionList(
         decisions=page, **paging.with_token(None if is_last else page[-1].decision_id)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
+    from worker_manager.core.activity import SeenWorker
     from worker_manager.core.timing import Timing
     from worker_manager.outbox import Outbox
     from worker_manager.queue.embedded import EmbeddedQueue
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from worker_manager.store.stores import Stores
     from worker_manager.taskcluster.auth import Authenticator
     from worker_manager.taskcluster.credentials import Issuer
+    from worker_manager.taskcluster.memory import Memory
     from worker_manager.taskcluster.queue import QueueClient
 
 
@@ -67,12 +69,16 @@ class ApiDeps:
     queue: QueueClient
     has_embedded_queue: bool
     """Whether that queue is ours, under the same root URL."""
+    queue_lists: Memory[Sequence[SeenWorker]]
+    """The workers of a pool, by its id, as a queue listed them that orders them by itself."""
     issuer: Issuer
     clock: Callable[[], datetime]
     new_secret: Callable[[], str]
     new_slugid: Callable[[], str]
     timing: Timing
     trusted_keys: Sequence[RSAPublicKey]
+    page_bytes: int
+    """What a page of a list may take, escaped as Lambda hands it on to the front door."""
     started: datetime
     """When this container began to serve."""
 

@@ -119,7 +119,8 @@ def groups(call: Call, deps: ApiDeps) -> WorkerPoolErrorGroupList:
     after = paging.position(call.query, lambda text: matches(SLUGID, text))
     days = days_until(deps.clock())
     found = deps.errors.counts.groups(call.pool_id, days, after=after, limit=size + 1)
-    page = list(paging.cut(_described(deps, found[:size]), paging.size_of))
+    groups = _described(deps, found[:size])
+    page = list(paging.cut(groups, paging.size_of, most_bytes=deps.page_bytes))
     is_last = len(page) == len(found)
     return WorkerPoolErrorGroupList(
         error_groups=page,

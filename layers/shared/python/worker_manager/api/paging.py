@@ -11,7 +11,6 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from worker_manager.api.refusals import input_error
-from worker_manager.settings import PAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
 LARGEST_PAGE = 1000
 """Items; also what is given when no limit is."""
-
-MOST_BYTES = PAGE_BYTES
-"""Of one page, escaped as Lambda hands it on; ``wiring`` sets it to what the front door takes."""
 
 _T = TypeVar("_T")
 
@@ -60,12 +56,12 @@ def size_of(item: BaseModel) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode())
 
 
-def cut(items: Iterable[_T], size: Callable[[_T], int]) -> Iterator[_T]:
-    """The first items, at least one, that together stay below the limit of a page."""
+def cut(items: Iterable[_T], size: Callable[[_T], int], *, most_bytes: int) -> Iterator[_T]:
+    """The first items, at least one, that together take at most so many bytes of a page."""
     total = 0
     for item in items:
         more = size(item)
-        if total and total + more > MOST_BYTES:
+        if total and total + more > most_bytes:
             return
         total += more
         yield item

@@ -90,7 +90,7 @@ def list_of_pool(call: Call, deps: ApiDeps) -> WorkerPoolErrorList:
         if _is_wanted(error, call):
             item = pool_error(error)
             taken += paging.size_of(item)
-            if len(page) == size or (page and taken > paging.MOST_BYTES):
+            if len(page) == size or (page and taken > deps.page_bytes):
                 break
             page.append(item)
         last = sort_key(error)

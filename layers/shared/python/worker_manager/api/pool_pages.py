@@ -41,7 +41,7 @@ def page_of_pools(
     after = paging.position(call.query, is_pool_id)
     ids = list(deps.stores.pools.ids(after=after, limit=size + 1))
     wanted = ids[:size]
-    page = list(paging.cut(_read_in_time(deps, wanted, read), _size))
+    page = list(paging.cut(_read_in_time(deps, wanted, read), _size, most_bytes=deps.page_bytes))
     last = page[-1][0] if page else None
     is_last = not page or (len(page) == len(wanted) and len(ids) <= size)
     items = [item for _, item in page if item is not None]

@@ -1,12 +1,14 @@
 """Workers as the queue and we know them together: ``listWorkers`` and ``getWorker``.
 
 A list is the merge of two that are ordered alike, our rows and the queue's, so that a page costs
-the same wherever it begins; of a queue whose order may be another the whole list is read for each
-page.  Where to read next: ``workers`` (our rows alone).
+the same wherever it begins; of a queue whose order may be another the whole list is read for the
+first page, and kept for a while for those after it.
+Where to read next: ``workers`` (our rows alone).
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -28,7 +30,7 @@ from worker_manager.core.model import WorkerKey
 from worker_manager.core.moments import from_wire
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from worker_manager.api.deps import ApiDeps
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
 
 STANDALONE = "standalone"
 """The state of a worker that only the queue knows."""
+
+KEPT = timedelta(seconds=30)
+"""How long the list of a queue that orders it by itself serves the pages after the first."""
 
 NO_PROVIDER = "none"
 """Its provider."""
@@ -128,13 +133,25 @@ def _merged(deps: ApiDeps, pool_id: str, place: Place) -> Iterator[tuple[Known, 
 def _seen(deps: ApiDeps, pool_id: str, place: Place) -> Iterator[tuple[SeenWorker, str | None]]:
     """The queue's workers beyond a place, in order, each with the token of its page."""
     if not deps.queue.is_ordered:
-        everyone = [worker for worker, _ in _pages(deps, pool_id, None)]
-        everyone.sort(key=lambda worker: worker.name)
+        everyone = _everyone(deps, pool_id, is_first_page=not any(place.name))
         yield from ((worker, None) for worker in everyone if worker.name > place.name)
         return
     for worker, token in _pages(deps, pool_id, place.token):
         if worker.name > place.name:
             yield worker, token
+
+
+def _everyone(deps: ApiDeps, pool_id: str, *, is_first_page: bool) -> Sequence[SeenWorker]:
+    """The queue's whole list, in order, anew for a first page."""
+    now = deps.clock()
+    known = None if is_first_page else deps.queue_lists.get(pool_id, now)
+    if known is not None:
+        return known
+    everyone = sorted(
+        (worker for worker, _ in _pages(deps, pool_id, None)), key=lambda worker: worker.name
+    )
+    deps.queue_lists.put(pool_id, everyone, until=now + KEPT, now=now)
+    return everyone
 
 
 def _pages(

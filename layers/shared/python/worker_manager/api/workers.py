@@ -16,14 +16,11 @@ from worker_manager.api.definitions import ATTEMPTS, after_commit
 from worker_manager.api.providers import existing_provider
 from worker_manager.api.refusals import not_found, unavailable
 from worker_manager.api.routing import PAGING, Call, Route
-from worker_manager.api.schemas import (
-    ShouldTerminateAnswer,
-    WorkerFull,
-    WorkerList,
-)
+from worker_manager.api.schemas import ShouldTerminateAnswer, WorkerFull, WorkerList
 from worker_manager.api.worker_pools import existing_pool
 from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPING, with_event
 from worker_manager.core.ids import IDENTIFIER, is_identifier
+from worker_manager.core.lifecycle import told_to_go
 from worker_manager.core.messages import Terminate
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.core.moments import whole_milliseconds
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Location, Worker
 
 REMOVED = "workerManager.removeWorker API call"
-"""Why a worker stopped that somebody removed."""
+"""Why a worker stopped that somebody removed, or that removed itself untold."""
 
 MOST_READ = 5000
 """Rows looked at for one page, however few of them a filter lets through."""
@@ -157,16 +154,18 @@ def remove(call: Call, deps: ApiDeps) -> dict[str, Any]:
 def _stop(call: Call, deps: ApiDeps, worker: Worker, state: State) -> Worker | None:
     now = whole_milliseconds(deps.clock())
     stops = (WORKER_STOPPING,) if state is State.STOPPING else ()
+    told = told_to_go(worker) if audit.is_worker_itself(call, worker) else None
+    reason, by = told or (REMOVED, call.client_id)
     changes = with_event(
         worker,
         WORKER_REMOVED,
         *stops,
         at=now,
-        reason=REMOVED,
+        reason=reason,
         state=state,
         stopping_since=now,
-        stop_reason=REMOVED,
-        stopped_by=call.client_id,
+        stop_reason=reason,
+        stopped_by=by,
     )
     return audit.change_worker(call, deps, "removed", worker, **changes)
 

@@ -1,6 +1,7 @@
 """Answers that are believed for a while: each until its own end, the oldest given up for new ones.
 
-Where to read next: ``remote_auth``, which keeps what an auth service said.
+Where to read next: ``remote_auth``, which keeps what an auth service said, and
+``api.queue_workers``, which keeps what a queue listed.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from worker_manager import settings as settings_module
-from worker_manager.api import paging, routes
+from worker_manager.api import routes
 from worker_manager.api.app import App
 from worker_manager.api.deps import ApiDeps
 from worker_manager.core.ids import derived_slugid
@@ -19,14 +19,17 @@ from worker_manager.queues import SqsSender
 from worker_manager.store.audit import AuditStore
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.clients import Clients
+from worker_manager.taskcluster.memory import Memory
 from worker_manager.wiring.base import Base, later, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from worker_manager.queues import Sender
-    from worker_manager.settings import Settings
     from worker_manager.taskcluster.auth import Authenticator
+
+QUEUE_LISTS = 8
+"""Pools whose workers, as a queue lists them, one container keeps at a time."""
 
 
 def new_secret() -> str:
@@ -41,10 +44,6 @@ def new_slugid() -> str:
 
 class Api(Base):
     """What a function behind the front door works with."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        paging.MOST_BYTES = settings.page_bytes
 
     @cached_property
     def clients(self) -> Clients:
@@ -92,12 +91,14 @@ class Api(Base):
             senders=self.provider_senders(),
             queue=later(self.queue),
             has_embedded_queue=self.has_embedded_queue,
+            queue_lists=Memory(QUEUE_LISTS),
             issuer=self.clients.issuer,
             clock=now,
             new_secret=new_secret,
             new_slugid=new_slugid,
             timing=self.timing,
             trusted_keys=(*bundled_keys(), *(load_keys([given]) if given else ())),
+            page_bytes=self.settings.page_bytes,
             started=now(),
         )
 
