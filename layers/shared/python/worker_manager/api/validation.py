@@ -84,6 +84,7 @@ class Wire(BaseModel):
         extra="forbid",
         frozen=True,
         hide_input_in_errors=True,
+        defer_build=True,  # most functions never see most of them
     )
 
 
