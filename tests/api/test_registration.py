@@ -17,7 +17,10 @@ from tests.api.world import (
     a_launch_config,
 )
 from tests.factories import NOW, a_worker
+from worker_manager.api import proofs
+from worker_manager.core.errors import ProofUnavailableError
 from worker_manager.core.model import State, Worker, WorkerKey
+from worker_manager.identity.aws import verify_document
 from worker_manager.taskcluster.credentials import worker_scopes
 
 if TYPE_CHECKING:
@@ -248,6 +251,26 @@ class TestAProofThatFails:
         logged = str([vars(record) for record in caplog.records])
         assert proof["signature"] not in logged + str(response.body)
         assert "no trusted key" in logged
+
+    def test_for_a_reason_of_ours_is_a_503_and_holds_when_it_is_repeated(
+        self, machine: Api, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """B30 (taskcluster PR#7673): a worker that was told 4xx once idled for two hours."""
+        check = verify_document
+        failures = [ProofUnavailableError("the certificate was not to be had")]
+
+        def check_later(*given: Any) -> None:
+            if failures:
+                raise failures.pop()
+            check(*given)
+
+        monkeypatch.setattr(proofs, "verify_document", check_later)
+        response = register(machine)
+        assert response.status == 503
+        assert int(response.headers["Retry-After"]) > 0
+        assert row(machine).state is State.REQUESTED
+
+        assert register(machine).status == 200
 
     @pytest.mark.parametrize("state", [State.STOPPING, State.STOPPED])
     def test_is_that_of_a_worker_that_is_going_too(self, pool: Api, state: State) -> None:

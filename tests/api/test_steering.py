@@ -39,6 +39,7 @@ def pause(api: Api, **body: Any) -> Any:
 
 
 def test_a_pause_says_until_when_and_why_and_by_whom(api: Api, pool: str) -> None:
+    """S9: the reference has neither a pause nor a way to end one."""
     told = pause(api, seconds=600)
 
     assert told["status"] == "paused"
@@ -83,6 +84,7 @@ def test_a_pause_ends_by_itself(api: Api, pool: str, clock: Clock) -> None:
 
 
 def test_resuming_ends_a_pause_and_says_so(api: Api, pool: str) -> None:
+    """S9."""
     pause(api, seconds=600)
     api.bus.events.clear()
     api.provision.messages.clear()

@@ -162,6 +162,11 @@ def test_errors_with_other_codes_are_other_news_as_they_are_in_statistics(mailed
 
 
 def test_five_hundred_equal_errors_are_two_mails_and_one_more_after_a_day(mailed: Mailed) -> None:
+    """B19 (taskcluster#7129): 500 mails a day with the same text.
+
+    S11: what was mailed was remembered in memory, so that a restart repeated it, and for ever, so
+    that nothing that came back was news.  Here each minute knows only what the table says.
+    """
     mailed.errors_at_once(100)
     mailed.minute()
     for _ in range(4):

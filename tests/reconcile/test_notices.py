@@ -279,7 +279,7 @@ def test_a_row_that_never_holds_still_makes_its_notice_come_again(world: World) 
 def test_a_warned_worker_is_told_to_terminate_and_is_replaced_while_it_still_runs(
     world: World,
 ) -> None:
-    """S11: two minutes are known, and enough to have the replacement boot."""
+    """Two minutes are known, and enough to have the replacement boot."""
     (machine,) = with_workers(world, 1, minimum=1)
 
     assert heed([a_notice(machine, None)], world.deps) == frozenset()

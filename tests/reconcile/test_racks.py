@@ -10,7 +10,7 @@ import pytest
 
 from tests.factories import NOW, POOL_ID, a_head, a_worker
 from tests.reconcile.test_expire import HOUR, NOWHERE, House, a_static_worker, an_event
-from worker_manager.core.model import NULL_PROVIDER, Surplus
+from worker_manager.core.model import NULL_PROVIDER, State, Surplus
 from worker_manager.core.surplus import ARCHIVED, NEEDED, OVER_CAPACITY
 from worker_manager.reconcile.publish import publish
 
@@ -96,6 +96,21 @@ def test_a_worker_that_registers_meanwhile_is_not_told(
     monkeypatch.setattr(house.pools, "get", registers)
     tick(house)
 
+    assert answer(house, worker) is None
+
+
+def test_a_worker_whose_machine_went_silent_stays_for_whoever_looks_into_it(house: House) -> None:
+    """B22 (taskcluster#4928): a cloud's machine is gone for good, hardware is repaired.
+
+    Its quarantine is the queue's, which nobody here touches.
+    """
+    define(house, "lc-a")
+    worker = house.put(a_static_worker(launch_config_id="lc-a", expires=NOW + 50 * HOUR))
+    for _ in range(48):
+        tick(house)
+        house.pass_by(HOUR)
+
+    assert house.state(worker) is State.RUNNING
     assert answer(house, worker) is None
 
 
