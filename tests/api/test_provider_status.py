@@ -9,8 +9,6 @@ import pytest
 
 from tests.api.world import a_definition, a_static_definition
 from worker_manager.core.moments import to_wire
-from worker_manager.store.mail import MailStore
-from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.provider_status import Activity
 
 if TYPE_CHECKING:
@@ -83,27 +81,3 @@ def test_pools_of_a_provider_that_fails_are_defined_changed_and_deleted(
     assert api.ok("GET", POOL) == created
     api.ok("POST", POOL, a_definition(providerId=provider_id, description="changed"))
     api.ok("DELETE", POOL)
-
-
-@pytest.mark.parametrize("wants_mail", [False, True])
-def test_what_a_worker_reports_is_noted_for_mail_whoever_wants_it(
-    api: Api, wants_mail: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who wants mail is asked when it is sent, so that recording never waits."""
-    mails = PoolErrorStore(api.tables, kept=timedelta(days=7), mails=True)
-    monkeypatch.setattr(api.deps.outbox, "_errors", mails)
-    api.ok("PUT", POOL, a_definition(emailOnError=wants_mail))
-    body = {
-        "workerGroup": "us-east-1",
-        "workerId": "i-1",
-        "kind": "worker-error",
-        "title": "Disk full",
-        "description": "no space left",
-        "extra": {},
-    }
-
-    reported = api.ok("POST", "worker-pool-errors/proj-x%2Fpool-1", body)
-    api.ok("POST", "worker-pool-errors/proj-x%2Fpool-1", body)
-
-    (due,) = MailStore(api.tables).due(limit=10)
-    assert due.error.error_id == reported["errorId"]

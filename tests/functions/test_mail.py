@@ -71,8 +71,18 @@ def test_whoever_did_not_ask_for_mail_gets_none(running: RunningStage) -> None:
     running.define_pool()
     report(running)
 
-    assert running.deployed.call("publish", {})["mail"] == {"unwanted": 1}
     assert running.deployed.call("publish", {})["mail"] == {}
+    assert mails() == []
+
+
+def test_whoever_wants_no_more_mail_gets_none(wanting_mail: RunningStage) -> None:
+    verify_the_sender()
+    report(wanting_mail)
+    pool = wanting_mail.ask("pools-api", "GET", POOL_PATH)
+    wanting_mail.ask("pools-api", "POST", POOL_PATH, {**pool, "emailOnError": False})
+
+    assert wanting_mail.deployed.call("publish", {})["mail"] == {"unwanted": 1}
+    assert wanting_mail.deployed.call("publish", {})["mail"] == {}
     assert mails() == []
 
 
