@@ -133,9 +133,7 @@ def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | N
         return plan
     bodies = bodies_of(pool.pool_id, todo.resend, deps)
     orders = [order for order in todo.resend if order.launch_config_id in bodies]
-    return carry_out(
-        plan, orders, bodies=bodies, lifecycle=pool.lifecycle, deps=deps, deadline=deadline
-    )
+    return carry_out(plan, orders, pool=pool, bodies=bodies, deps=deps, deadline=deadline)
 
 
 def bodies_of(pool_id: str, orders: Sequence[Order], deps: Deps) -> Mapping[str, Json]:

@@ -113,7 +113,7 @@ def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
             key = _kept_under(error, order)
             refused[key] = error
             if order.is_probe and not isinstance(error, BadCredentialsError):
-                _tell_works(plan, credentials_key(order.location), deps)
+                _credentials_hold(plan, order, deps)
     for key, error in refused.items():
         if isinstance(error, BadCredentialsError) or error.kind in SHARED_KINDS:
             _tell_refusal(plan, key, error, deps)
@@ -128,16 +128,15 @@ def _kept_under(error: CloudError, order: Order) -> str:
 
 
 def tell_success(plan: Plan, order: Order, deps: Deps) -> None:
-    """An order brought machines: credentials hold, and what it probed works again."""
-    if not order.launched:
-        return
+    """A probe brought its machine: credentials hold, and what it probed works again."""
+    if order.launched and order.is_probe:
+        deps.stores.offerings.worked(plan.provider_id, order.offering, deps.clock())
+        _credentials_hold(plan, order, deps)
+
+
+def _credentials_hold(plan: Plan, order: Order, deps: Deps) -> None:
     provider_recovered(deps, Activity.LAUNCH)
-    if order.is_probe:
-        for key in (order.offering, credentials_key(order.location)):
-            _tell_works(plan, key, deps)
-
-
-def _tell_works(plan: Plan, key: str, deps: Deps) -> None:
+    key = credentials_key(order.location)
     deps.stores.offerings.worked(plan.provider_id, key, deps.clock())
 
 

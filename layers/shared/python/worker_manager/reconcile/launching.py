@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
-    from worker_manager.core.model import Location
+    from worker_manager.core.model import Location, Pool
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
 
@@ -54,8 +54,8 @@ def carry_out(
     plan: Plan,
     orders: Sequence[Order],
     *,
+    pool: Pool,
     bodies: Mapping[str, Json],
-    lifecycle: Lifecycle,
     deps: Deps,
     deadline: Deadline,
 ) -> Plan | None:
@@ -85,10 +85,10 @@ def carry_out(
         if marked is None:
             return None
         names = {order.order_id for order in group}
-        launch = partial(_launch, marked, bodies=bodies, lifecycle=lifecycle, deps=deps)
+        launch = partial(_launch, marked, bodies=bodies, lifecycle=pool.lifecycle, deps=deps)
         sent = [order for order in marked.orders if order.order_id in names]
         outcomes = side_by_side(launch, sent, parallel=deps.parallel)
-        _report_failures(marked, outcomes, deps)
+        _report_failures(marked, outcomes, deps, mails=pool.email_on_error)
         after = deps.stores.plans.mark(
             marked, orders=_replaced(marked, [outcome.order for outcome in outcomes])
         )
@@ -215,14 +215,14 @@ def _launch(
     return Outcome(settled(order, len(rows), launched.error), written, launched.error)
 
 
-def _report_failures(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
+def _report_failures(plan: Plan, outcomes: Iterable[Outcome], deps: Deps, *, mails: bool) -> None:
     """Record what went wrong before the orders are settled, so that no crash can hide it.
 
     Throttling is our own haste, and no error of the pool.
     """
     for outcome in outcomes:
         if outcome.error is not None and not isinstance(outcome.error, ThrottledError):
-            _report(plan, outcome.order, outcome.error, deps)
+            _report(plan, outcome.order, outcome.error, deps, mails=mails)
 
 
 def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
@@ -258,7 +258,7 @@ def _come_back(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
     deps.senders["advance"].send([Message(resume.to_json(), delay=delay)])
 
 
-def _report(plan: Plan, order: Order, error: CloudError, deps: Deps) -> None:
+def _report(plan: Plan, order: Order, error: CloudError, deps: Deps, *, mails: bool) -> None:
     """Tell the pool's owner, once an order and kind."""
     extra: dict[str, Any] = {
         "code": error.code,
@@ -279,4 +279,5 @@ def _report(plan: Plan, order: Order, error: CloudError, deps: Deps) -> None:
             launch_config_id=order.launch_config_id,
         ),
         plan.provider_id,
+        mails=mails,
     )

@@ -22,7 +22,7 @@ from worker_manager.observing import Around, look_around, observe
 from worker_manager.reconcile.finishing import bodies_of, finish
 from worker_manager.reconcile.healing import confirm, end_pauses, tell_changes
 from worker_manager.reconcile.launching import carry_out
-from worker_manager.reconcile.side_by_side import side_by_side
+from worker_manager.reconcile.telling_to_go import write_answers
 from worker_manager.reconcile.ticks import is_stale
 from worker_manager.telemetry import logger
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from worker_manager.core.facts import Facts
     from worker_manager.core.messages import ProvisionPool
-    from worker_manager.core.model import Surplus, Worker
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
 
@@ -111,23 +110,13 @@ def let_go(facts: Facts, estimated: Estimate | None, deps: Deps, deadline: Deadl
     active = {head.launch_config_id for head in facts.pool.heads}
     standing = surplus.weigh(facts.workers, active, target=estimated.target, now=facts.now)
     busy = _busy(facts.pool.pool_id, deps) if standing.excess > 0 else frozenset()
-
-    def write(change: tuple[Worker, Surplus]) -> bool:
-        worker, answer = change
-        if not deadline.allows(WRITE_LIMIT):
-            return False
-        return deps.stores.workers.change(worker, surplus=answer) is not None
-
-    changes = surplus.decide(standing, busy=busy, now=facts.now)
-    written = side_by_side(write, changes, parallel=deps.parallel)
-    if changes:
-        logger.info(
-            "surplus changed",
-            pool=facts.pool.pool_id,
-            told=sum(answer.terminate for _, answer in changes),
-            changed=sum(written),
-            left=len(changes) - sum(written),
-        )
+    write_answers(
+        facts.pool.pool_id,
+        surplus.decide(standing, busy=busy, now=facts.now),
+        deps.stores.workers,
+        parallel=deps.parallel,
+        may_write=lambda: deadline.allows(WRITE_LIMIT),
+    )
 
 
 def _act(
@@ -162,9 +151,7 @@ def _act(
         return Report(pool.pool_id, "lost to another planner")
     tell_changes(pool, control.breakers, decision.probing.breakers)
     bodies = bodies_of(pool.pool_id, plan.orders, deps)
-    done = carry_out(
-        plan, plan.orders, bodies=bodies, lifecycle=pool.lifecycle, deps=deps, deadline=deadline
-    )
+    done = carry_out(plan, plan.orders, pool=pool, bodies=bodies, deps=deps, deadline=deadline)
     if done is not None and not any(order.is_open for order in done.orders):
         deps.stores.plans.close(done, noted)
     ordered = sum(order.count for order in plan.orders)
