@@ -9,14 +9,13 @@ from worker_manager.core.model import (
     LaunchConfigHead,
     Location,
     MachineStatus,
-    Order,
-    Plan,
     Pool,
     Sighting,
     State,
     Worker,
     WorkerKey,
 )
+from worker_manager.core.plans import Order, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from infra.local.stage import LocalStage
-    from worker_manager.core.model import Order, Plan
+    from worker_manager.core.plans import Order, Plan
 
 HEADER = (
     f"{'time':8}  {'pool':24} {'pending':>7} {'claimed':>7} {'requested':>9} {'running':>7}"

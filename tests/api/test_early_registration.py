@@ -8,7 +8,8 @@ import pytest
 
 from tests.api.world import BASE, SIGNER, Signer
 from tests.factories import a_plan, a_worker
-from worker_manager.core.model import Control, State
+from worker_manager.core.model import State
+from worker_manager.core.plans import Control
 
 if TYPE_CHECKING:
     from tests.api.world import Api, Response

@@ -13,8 +13,9 @@ import pytest
 
 from tests.api.world import POOL_PATH, a_definition, a_launch_config, a_static_definition
 from tests.factories import NOW, a_plan, a_worker, an_order
-from worker_manager.core.model import Location, OrderState, State
+from worker_manager.core.model import Location, State
 from worker_manager.core.planning import decide
+from worker_manager.core.plans import OrderState
 from worker_manager.observing import look_around, observe
 
 if TYPE_CHECKING:

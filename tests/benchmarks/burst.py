@@ -11,7 +11,7 @@ from tests.benchmarks.pools import create_pools, shares
 from tests.benchmarks.results import Measure
 from tests.benchmarks.world import now
 from worker_manager.core.messages import ProvisionPool, advance_from_json
-from worker_manager.core.model import OrderState
+from worker_manager.core.plans import OrderState
 from worker_manager.queues import Message
 from worker_manager.reconcile.advance import advance
 from worker_manager.reconcile.deadline import Deadline

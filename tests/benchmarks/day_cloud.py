@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
-    from worker_manager.core.model import Order
+    from worker_manager.core.plans import Order
 
 PENDING = timedelta(seconds=20)
 """From the launch until a machine runs."""

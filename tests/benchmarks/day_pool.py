@@ -27,8 +27,9 @@ from worker_manager.core.lifecycle import (
     Verdict,
     settle,
 )
-from worker_manager.core.model import Control, Location, MachineStatus, State, Worker, WorkerKey
+from worker_manager.core.model import Location, MachineStatus, State, Worker, WorkerKey
 from worker_manager.core.planning import Decision, as_plan, decide
+from worker_manager.core.plans import Control
 from worker_manager.core.sightings import match
 from worker_manager.core.timing import Timing
 from worker_manager.observing import Around, observe
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
     from tests.benchmarks.day_cloud import DayCloud, Machine
     from worker_manager.core.breaker import Breaker
     from worker_manager.core.facts import Facts
-    from worker_manager.core.model import Order, Pool, Sighting
+    from worker_manager.core.model import Pool, Sighting
+    from worker_manager.core.plans import Order
 
 TIMING = Timing()
 

@@ -19,7 +19,8 @@ from worker_manager.core.breaker import (
 )
 from worker_manager.core.facts import Facts
 from worker_manager.core.health import FAILURE_KINDS, Health
-from worker_manager.core.model import LaunchConfigHead, Order, Pause, State, Worker
+from worker_manager.core.model import LaunchConfigHead, State, Worker
+from worker_manager.core.plans import Order, Pause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

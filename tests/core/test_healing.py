@@ -26,8 +26,9 @@ from worker_manager.core.breaker import (
 )
 from worker_manager.core.facts import Facts
 from worker_manager.core.health import Health
-from worker_manager.core.model import Pause, State
+from worker_manager.core.model import State
 from worker_manager.core.planning import Decision, as_plan, decide
+from worker_manager.core.plans import Pause
 from worker_manager.core.telling import PROBED_ELSEWHERE, TOLD
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from tests.factories import NOW, a_head, a_pool, a_worker, an_order
 from worker_manager.core.activity import QueueCounts
-from worker_manager.core.model import Lifecycle, OrderState, canonical_json
+from worker_manager.core.model import Lifecycle, canonical_json
 from worker_manager.core.moments import from_wire, to_wire, whole_milliseconds
+from worker_manager.core.plans import OrderState
 from worker_manager.core.timing import Timing
 
 HOUR = timedelta(hours=1)

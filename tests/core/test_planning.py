@@ -14,8 +14,9 @@ from tests.factories import NOW, a_head, a_pool, a_worker, an_order
 from worker_manager.core.activity import QueueCounts
 from worker_manager.core.facts import Facts
 from worker_manager.core.ids import order_id
-from worker_manager.core.model import Location, OrderState, State
+from worker_manager.core.model import Location, State
 from worker_manager.core.planning import Decision, as_plan, decide
+from worker_manager.core.plans import OrderState
 from worker_manager.core.surplus import decide as decide_surplus
 from worker_manager.core.surplus import weigh
 from worker_manager.core.tally import Counts
@@ -23,7 +24,8 @@ from worker_manager.core.tally import Counts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from worker_manager.core.model import LaunchConfigHead, Order, Worker
+    from worker_manager.core.model import LaunchConfigHead, Worker
+    from worker_manager.core.plans import Order
 
 MINUTE = timedelta(minutes=1)
 EAST, WEST = Location("us-east-1"), Location("us-west-2")

@@ -12,7 +12,8 @@ from tests.core.strategies import heads, healths
 from tests.factories import NOW, POOL_ID, REGION, a_head, a_worker
 from worker_manager.core.breaker import credentials_key, probe, recover, trip
 from worker_manager.core.health import FAILURE_KINDS, Health, Waiting
-from worker_manager.core.model import Location, Pause, State
+from worker_manager.core.model import Location, State
+from worker_manager.core.plans import Pause
 from worker_manager.core.standing import (
     Conditions,
     Held,

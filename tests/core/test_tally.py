@@ -7,7 +7,8 @@ from hypothesis import given
 
 from tests.core.strategies import STOPPING_LIMIT, orders, workers
 from tests.factories import NOW, a_worker, an_order
-from worker_manager.core.model import Location, Order, OrderState, State, Surplus, Worker
+from worker_manager.core.model import Location, State, Surplus, Worker
+from worker_manager.core.plans import Order, OrderState
 from worker_manager.core.surplus import SPOT_INTERRUPTION
 from worker_manager.core.tally import Counts, Tally, outstanding, tally
 

@@ -11,7 +11,8 @@ import pytest
 from tests.factories import POOL_ID, REGION, a_head
 from worker_manager.core.errors import CloudUnavailableError, NotReachedError, ThrottledError
 from worker_manager.core.health import Health
-from worker_manager.core.model import Location, OrderState
+from worker_manager.core.model import Location
+from worker_manager.core.plans import OrderState
 from worker_manager.providers.fake import Method
 from worker_manager.store.workers import WorkerStore
 

@@ -13,7 +13,8 @@ from tests.reconcile.world import heads
 from worker_manager.core.breaker import trip
 from worker_manager.core.errors import CloudUnavailableError
 from worker_manager.core.events import LAUNCH_CONFIG_PAUSED, LAUNCH_CONFIG_RESUMED, pause_event
-from worker_manager.core.model import MachineStatus, Pause
+from worker_manager.core.model import MachineStatus
+from worker_manager.core.plans import Pause
 from worker_manager.core.surplus import OVER_CAPACITY
 from worker_manager.providers.fake import Method
 

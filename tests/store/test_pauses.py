@@ -7,7 +7,7 @@ import pytest
 
 from tests.factories import NOW, POOL_ID, a_plan, a_pool
 from worker_manager.core.events import LAUNCH_CONFIG_PAUSED, pause_event
-from worker_manager.core.model import Control, Pause
+from worker_manager.core.plans import Control, Pause
 from worker_manager.store.pauses import PauseStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore

@@ -8,7 +8,8 @@ import pytest
 from tests.factories import NOW, POOL_ID, REGION, a_head, a_pool
 from worker_manager.core.model import Location
 from worker_manager.core.sightings import Baseline
-from worker_manager.store.places import Place, PlaceStore, outbox_item, outbox_key
+from worker_manager.store.outbox_items import outbox_item, outbox_key
+from worker_manager.store.places import Place, PlaceStore
 from worker_manager.store.pools import PoolChange, PoolStore
 
 if TYPE_CHECKING:

@@ -11,14 +11,15 @@ from tests.factories import NOW, POOL_ID, REGION, a_plan, an_order
 from tests.store.sizes import LARGEST, item_size
 from tests.store.wire import cancelled, half_processed, lost, refused
 from worker_manager.core.breaker import LONGEST_REASON, probe, recover, trip
-from worker_manager.core.model import Control, Location, OrderState
+from worker_manager.core.model import Location
+from worker_manager.core.plans import Control, OrderState
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_items import SHORT_REASON
 from worker_manager.store.pools import PoolStore
 
 if TYPE_CHECKING:
     from tests.store.wire import Wire
-    from worker_manager.core.model import Plan
+    from worker_manager.core.plans import Plan
     from worker_manager.store.tables import Tables
 
 MINUTE = timedelta(minutes=1)

@@ -13,7 +13,8 @@ from tests.store.wire import half_processed
 from worker_manager.core import events
 from worker_manager.core.definition import assemble, compare, digest, take_apart
 from worker_manager.core.errors import ConflictError, DuplicateError
-from worker_manager.core.model import NULL_PROVIDER, Control, Location, Pool
+from worker_manager.core.model import NULL_PROVIDER, Location, Pool
+from worker_manager.core.plans import Control
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.pools import PoolChange, PoolStore
 

@@ -452,7 +452,7 @@ def test_what_is_written_with_a_change_is_written_only_if_the_change_is(
 
     def bury(name: str) -> Worker | None:
         error = PoolError(name, POOL_ID, NOW, "never-registered", "a title", "a text")
-        also = errors.writes(error, error_events(error, "aws"))
+        also = errors.writes(error, error_events(error, "aws"), is_late=False)
         return store.change_with(before, also, state=State.STOPPED, modified=NOW)
 
     written = bury("first")

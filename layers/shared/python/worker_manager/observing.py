@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from worker_manager.core.activity import QueueCounts
     from worker_manager.core.breaker import Breaker
-    from worker_manager.core.model import Control, Pool
+    from worker_manager.core.model import Pool
+    from worker_manager.core.plans import Control
     from worker_manager.core.timing import Timing
     from worker_manager.store.places import Place
     from worker_manager.store.stores import Stores

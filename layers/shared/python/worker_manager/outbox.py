@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.events import error_events
-from worker_manager.store.places import outbox_key
+from worker_manager.store.outbox_items import outbox_key
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:

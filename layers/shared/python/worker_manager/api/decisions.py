@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from worker_manager.api.deps import ApiDeps
-    from worker_manager.core.model import Order, Plan
+    from worker_manager.core.plans import Order, Plan
 
 LARGEST_PAGE = 100
 """Decisions of one page at most: each may tell of dozens of launch configs."""

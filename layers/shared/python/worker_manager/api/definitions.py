@@ -19,7 +19,7 @@ from worker_manager.core.errors import ConflictError
 from worker_manager.core.messages import pool_changed
 from worker_manager.core.model import NULL_PROVIDER, Pool
 from worker_manager.queues import Message
-from worker_manager.store.places import outbox_key
+from worker_manager.store.outbox_items import outbox_key
 from worker_manager.store.pools import PoolChange
 from worker_manager.telemetry import logger
 

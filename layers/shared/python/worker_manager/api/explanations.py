@@ -31,7 +31,8 @@ from worker_manager.observing import as_if, look_around, observe
 if TYPE_CHECKING:
     from worker_manager.api.deps import ApiDeps
     from worker_manager.core.facts import Facts
-    from worker_manager.core.model import Control, Pool
+    from worker_manager.core.model import Pool
+    from worker_manager.core.plans import Control
 
 _GET = "worker-manager:get-worker-pool:<workerPoolId>"
 

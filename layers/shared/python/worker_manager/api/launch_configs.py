@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from worker_manager.api.deps import ApiDeps
     from worker_manager.core.facts import Facts
-    from worker_manager.core.model import Control, LaunchConfig, LaunchConfigHead, Pool
+    from worker_manager.core.model import LaunchConfig, LaunchConfigHead, Pool
+    from worker_manager.core.plans import Control
     from worker_manager.core.standing import Standing
 
 _GET = "worker-manager:get-worker-pool:<workerPoolId>"

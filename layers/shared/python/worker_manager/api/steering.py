@@ -19,17 +19,18 @@ from worker_manager.api.refusals import Refusal, input_error, not_found, unavail
 from worker_manager.api.routing import Call, Route
 from worker_manager.core.events import LAUNCH_CONFIG_PAUSED, LAUNCH_CONFIG_RESUMED, pause_event
 from worker_manager.core.messages import look_again
-from worker_manager.core.model import Pause, pause_json
 from worker_manager.core.moments import whole_milliseconds
+from worker_manager.core.plans import Pause, pause_json
 from worker_manager.core.scopes import AnyOf
 from worker_manager.queues import Message
-from worker_manager.store.places import outbox_key
+from worker_manager.store.outbox_items import outbox_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from worker_manager.api.deps import ApiDeps
-    from worker_manager.core.model import Control, Json, Pool
+    from worker_manager.core.model import Json, Pool
+    from worker_manager.core.plans import Control
 
 LONGEST_PAUSE = timedelta(days=365)
 

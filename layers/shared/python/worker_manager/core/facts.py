@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from worker_manager.core.activity import QueueCounts
     from worker_manager.core.breaker import Breaker
     from worker_manager.core.health import Health
-    from worker_manager.core.model import Location, Order, Pause, Pool, Worker
+    from worker_manager.core.model import Location, Pool, Worker
+    from worker_manager.core.plans import Order, Pause
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from worker_manager.core.estimator import Estimate, Limits, estimate
 from worker_manager.core.ids import order_id
-from worker_manager.core.model import Order, Plan
+from worker_manager.core.plans import Order, Plan
 from worker_manager.core.probing import Probing, probe_now
 from worker_manager.core.selector import Candidate, Chance, Choice, launchable, select
 from worker_manager.core.standing import (

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
-    from worker_manager.core.model import LaunchConfigHead, Location, Pause, Worker
+    from worker_manager.core.model import LaunchConfigHead, Location, Worker
+    from worker_manager.core.plans import Pause
 
 SMALLEST_WEIGHT = 1e-100
 """What is left of a weight at least: small enough for no odds, large enough for arithmetic."""

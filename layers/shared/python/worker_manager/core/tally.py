@@ -13,12 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from worker_manager.core.model import Order, State, Worker
+from worker_manager.core.model import State, Worker
 from worker_manager.core.surplus import is_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime, timedelta
+
+    from worker_manager.core.plans import Order
 
 
 @dataclass(frozen=True, slots=True)

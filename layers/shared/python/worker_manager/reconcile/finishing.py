@@ -11,15 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from worker_manager.core.model import (
-    Control,
-    Json,
-    Location,
-    Order,
-    OrderState,
-    Plan,
-    Pool,
-)
+from worker_manager.core.plans import Control, Order, OrderState, Plan
 from worker_manager.reconcile.healing import tell_success
 from worker_manager.reconcile.launching import carry_out, count_outcome, settled
 from worker_manager.telemetry import logger
@@ -28,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime, timedelta
 
+    from worker_manager.core.model import Json, Location, Pool
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
 

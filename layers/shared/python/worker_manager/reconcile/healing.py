@@ -18,7 +18,7 @@ from worker_manager.core.telling import PROBED_ELSEWHERE, REFUSED_ELSEWHERE
 from worker_manager.metrics import meter
 from worker_manager.observing import waits_for_quota
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
-from worker_manager.store.places import outbox_key
+from worker_manager.store.outbox_items import outbox_key
 from worker_manager.store.provider_status import Activity
 from worker_manager.telemetry import logger
 
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from worker_manager.core.facts import Facts
-    from worker_manager.core.model import Control, Json, Order, Pause, Plan, Pool, Worker
+    from worker_manager.core.model import Json, Pool, Worker
     from worker_manager.core.planning import Decision
+    from worker_manager.core.plans import Control, Order, Pause, Plan
     from worker_manager.reconcile.deps import Deps
     from worker_manager.store.places import Survey
 

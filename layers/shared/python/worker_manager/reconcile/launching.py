@@ -27,14 +27,12 @@ from worker_manager.core.model import (
     Json,
     LaunchOrder,
     Lifecycle,
-    Order,
-    OrderState,
-    Plan,
     PoolError,
     Sighting,
     State,
     Worker,
 )
+from worker_manager.core.plans import Order, OrderState, Plan
 from worker_manager.metrics import meter
 from worker_manager.queues import Message
 from worker_manager.reconcile.healing import Outcome, learn, ways_of

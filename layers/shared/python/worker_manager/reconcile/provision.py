@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.core import surplus
 from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.estimator import Estimate
-from worker_manager.core.model import Control, Plan, Pool, WorkerKey
+from worker_manager.core.model import Pool, WorkerKey
 from worker_manager.core.planning import Decision, as_plan, decide
 from worker_manager.observing import Around, look_around, observe
 from worker_manager.reconcile.finishing import bodies_of, finish
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from worker_manager.core.facts import Facts
     from worker_manager.core.messages import ProvisionPool
+    from worker_manager.core.plans import Control, Plan
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
 

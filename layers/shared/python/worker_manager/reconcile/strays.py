@@ -12,15 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import CloudError
-from worker_manager.core.model import (
-    Lifecycle,
-    MachineStatus,
-    Order,
-    Plan,
-    Sighting,
-    State,
-    Worker,
-)
+from worker_manager.core.model import Lifecycle, MachineStatus, Sighting, State, Worker
 from worker_manager.core.sightings import orphans
 from worker_manager.reconcile.launching import new_worker
 from worker_manager.reconcile.settling import terminate
@@ -30,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from worker_manager.core.messages import ScanPool
+    from worker_manager.core.plans import Order, Plan
     from worker_manager.reconcile.deps import Deps
 
 

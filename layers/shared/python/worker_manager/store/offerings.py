@@ -13,7 +13,7 @@ from pynamodb.exceptions import UpdateError
 from worker_manager.core.breaker import Breaker, BreakerState, credentials_key, probe, recover, trip
 from worker_manager.core.health import REMEMBERED, WINDOW
 from worker_manager.core.standing import location_of_offering
-from worker_manager.store.places import OFFERING, to_offering
+from worker_manager.store.offering_items import OFFERING, to_offering
 from worker_manager.store.transactions import is_condition_failure
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import ConflictError
-from worker_manager.core.model import pause_json
-from worker_manager.store.places import outbox_item
+from worker_manager.core.plans import pause_json
+from worker_manager.store.outbox_items import outbox_item
 from worker_manager.store.pool_items import CONTROL, POOL
 from worker_manager.store.transactions import commit
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from pynamodb.transactions import TransactWrite
 
-    from worker_manager.core.model import Json, Pause
+    from worker_manager.core.model import Json
+    from worker_manager.core.plans import Pause
     from worker_manager.store.tables import Tables
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from pynamodb.exceptions import UpdateError
 
-from worker_manager.core.breaker import Breaker
-from worker_manager.core.health import REMEMBERED
 from worker_manager.core.ids import is_pool_id
 from worker_manager.core.model import Json, Location
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.core.sightings import Baseline
+from worker_manager.store.offering_items import OFFERING, to_offering
+from worker_manager.store.outbox_items import OUTBOX
 from worker_manager.store.transactions import is_condition_failure
 
 if TYPE_CHECKING:
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 
     from pynamodb.expressions.update import Action
 
+    from worker_manager.core.breaker import Breaker
     from worker_manager.store.tables import ProviderItem, Tables
 
 ALL = "#all"
-OUTBOX = "#outbox"
 LOC = "loc#"
-OFFERING = "off#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,14 +258,6 @@ class PlaceStore:
         item.update([getattr(self._model, name).add(count)], add_version_condition=False)
 
 
-def to_offering(item: ProviderItem, now: datetime) -> tuple[str, Breaker] | None:
-    """An offering and its breaker; ``None`` once what failed of it is too old to matter."""
-    breaker = Breaker.from_json(item.breaker) if item.breaker else None
-    if breaker is None or (breaker.is_closed and now - breaker.since > REMEMBERED):
-        return None
-    return item.worker_pool_id.removeprefix(OFFERING), breaker
-
-
 def membership_item(
     model: type[ProviderItem],
     provider_id: str,
@@ -280,23 +271,6 @@ def membership_item(
     if locations:
         actions.append(model.places.add(set(locations)))
     return model(provider_id, pool_id), actions
-
-
-def outbox_item(
-    model: type[ProviderItem], events: Sequence[Json], created: datetime
-) -> ProviderItem:
-    """Events to be published, as one item named after the first of them."""
-    return model(
-        OUTBOX,
-        outbox_key(events, created),
-        event=json.dumps(list(events), separators=(",", ":")),
-        created=created,
-    )
-
-
-def outbox_key(events: Sequence[Json], created: datetime) -> str:
-    """Key of the outbox item for these events; sorts by age."""
-    return f"{created.timestamp():.3f}#{events[0]['id']}"
 
 
 def _to_membership(item: ProviderItem) -> Membership:

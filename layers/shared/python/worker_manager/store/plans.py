@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pynamodb.exceptions import PutError, UpdateError
 
 from worker_manager.core.errors import ConflictError
-from worker_manager.core.model import Control, Location, Order, OrderState, Plan
+from worker_manager.core.model import Location
 from worker_manager.core.moments import from_wire, to_wire
+from worker_manager.core.plans import Control, Order, OrderState, Plan
 from worker_manager.store.pool_items import CONTROL, advance_control
 from worker_manager.store.pool_items import memory as changed_memory
 from worker_manager.store.transactions import commit, is_condition_failure

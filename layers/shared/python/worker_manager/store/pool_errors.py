@@ -11,7 +11,7 @@ from worker_manager.core.model import Json, PoolError
 from worker_manager.core.moments import to_wire
 from worker_manager.store.error_counts import ErrorCounts
 from worker_manager.store.mail import due_item
-from worker_manager.store.places import outbox_item, outbox_key
+from worker_manager.store.outbox_items import outbox_item, outbox_key
 from worker_manager.store.transactions import commit
 
 if TYPE_CHECKING:

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.core.breaker import Breaker
 from worker_manager.core.model import (
     NULL_PROVIDER,
-    Control,
     Json,
     LaunchConfig,
     LaunchConfigHead,
     Location,
-    Pause,
     Pool,
 )
 from worker_manager.core.moments import from_wire
+from worker_manager.core.plans import Control, Pause
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

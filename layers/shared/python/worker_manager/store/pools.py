@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from worker_manager.core.model import NULL_PROVIDER, Control, Json, Pool
+from worker_manager.core.model import NULL_PROVIDER, Json, Pool
+from worker_manager.core.plans import Control
 from worker_manager.store.bodies import Bodies
-from worker_manager.store.places import ALL, membership_item, outbox_item
+from worker_manager.store.outbox_items import outbox_item
+from worker_manager.store.places import ALL, membership_item
 from worker_manager.store.pool_items import (
     CONTROL,
     POOL,
