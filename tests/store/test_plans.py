@@ -307,7 +307,7 @@ def test_who_saw_an_older_fence_has_nothing_remembered(store: PlanStore, pools: 
     assert pools.control(POOL_ID) == after
 
 
-@pytest.mark.parametrize(("number", "kept"), [(3, LONGEST_REASON), (600, SHORT_REASON)])
+@pytest.mark.parametrize(("number", "kept"), [(3, LONGEST_REASON // 2), (600, SHORT_REASON)])
 def test_breakers_of_as_many_launch_configs_as_a_pool_may_have_fit_into_its_control_item(
     store: PlanStore, pools: PoolStore, tables: Tables, number: int, kept: int
 ) -> None:
