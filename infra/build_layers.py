@@ -33,7 +33,9 @@ PULSE = "pulse"
 LAYERS = (RUNTIME, PULSE)
 """The layers that functions use; a cloud's own layer joins when its provider does."""
 
-_AWS_SERVICES = frozenset({"dynamodb", "ec2", "events", "s3", "secretsmanager", "sqs", "sts"})
+AWS_SERVICES = frozenset(
+    {"dynamodb", "ec2", "events", "s3", "secretsmanager", "sesv2", "sqs", "sts"}
+)
 """The AWS services we call; botocore carries descriptions of four hundred."""
 
 _SIZE_LIMIT_MB = 200
@@ -151,7 +153,7 @@ def prune(packages: Path) -> None:
     shutil.rmtree(packages / "boto3" / "examples", ignore_errors=True)
     for described in (packages / "botocore" / "data", packages / "boto3" / "data"):
         for service in described.iterdir() if described.exists() else ():
-            if service.is_dir() and service.name not in _AWS_SERVICES:
+            if service.is_dir() and service.name not in AWS_SERVICES:
                 shutil.rmtree(service)
 
 

@@ -13,5 +13,5 @@ from worker_manager.wiring import loops
 @meter.written
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take the schedule's event."""
-    keeper = loops.keeper()
+    keeper = loops.keeper(mails=True)
     return {**publish(keeper), "mail": send_mail(keeper)}

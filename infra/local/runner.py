@@ -71,7 +71,8 @@ def run(
             for scheduled in _FIRST_TICKS:
                 # The schedules' first call is a minute away; nobody needs to wait for it.
                 stage.tick(scheduled, at=datetime.now(UTC))
-            print(greeting(stage.root_url, seconds=time.monotonic() - began), flush=True)
+            seconds = time.monotonic() - began
+            print(greeting(stage.root_url, stage.ec2_url, seconds=seconds), flush=True)
             watch(stage)
     except KeyboardInterrupt:
         print("\nStopped.")
@@ -89,8 +90,8 @@ def _start_machines(stage: LocalStage, rules: Mapping[str, Any]) -> None:
     )
 
 
-def greeting(root_url: str, *, seconds: float) -> str:
-    """How to reach the service, ready to be pasted into a shell."""
+def greeting(root_url: str, ec2_url: str, *, seconds: float) -> str:
+    """How to reach the service and its simulated cloud, ready to be pasted into a shell."""
     return "\n".join(
         (
             f"The worker manager answers at {root_url} (up after {seconds:.1f} s)",
@@ -98,6 +99,7 @@ def greeting(root_url: str, *, seconds: float) -> str:
             f"  export TASKCLUSTER_ROOT_URL={root_url}",
             f"  export TASKCLUSTER_CLIENT_ID={CLIENT_ID}",
             f"  export TASKCLUSTER_ACCESS_TOKEN={ACCESS_TOKEN}",
+            f"  export EC2={ec2_url}",
             "",
             "Ctrl-C stops everything.",
         )

@@ -30,7 +30,7 @@ def statuses(api: Api) -> dict[str, Any]:
 
 def test_a_provider_that_fails_says_since_when_and_why(api: Api, clock: Clock) -> None:
     began = clock()
-    fails(api, Activity.LAUNCH, "no key")
+    fails(api, Activity.TERMINATE, "no key")
     clock.advance(seconds=60)
     fails(api, Activity.LIST, "no key either")
 
@@ -38,13 +38,13 @@ def test_a_provider_that_fails_says_since_when_and_why(api: Api, clock: Clock) -
         "aws": {
             "state": "failing",
             "since": to_wire(began),
-            "reason": "launch: no key; list: no key either",
+            "reason": "terminate: no key; list: no key either",
         },
         "aws-2": {"state": "ok"},
         "static": None,
     }
 
-    api.deps.stores.statuses.recovered("aws", Activity.LAUNCH, now=clock())
+    api.deps.stores.statuses.recovered("aws", Activity.TERMINATE, now=clock())
     clock.advance(seconds=timedelta(minutes=11).total_seconds())
     assert statuses(api)["aws"] == {"state": "ok"}
 
@@ -53,12 +53,12 @@ def test_one_pool_says_how_its_provider_fares(api: Api, clock: Clock) -> None:
     api.ok("PUT", POOL, a_definition())
     assert api.ok("GET", POOL)["providerStatus"] == {"state": "ok"}
 
-    fails(api, Activity.LAUNCH, "no key")
+    fails(api, Activity.TERMINATE, "no key")
 
     assert api.ok("GET", POOL)["providerStatus"] == {
         "state": "failing",
         "since": to_wire(clock()),
-        "reason": "launch: no key",
+        "reason": "terminate: no key",
     }
     [listed] = api.ok("GET", "worker-pools")["workerPools"]
     assert "providerStatus" not in listed

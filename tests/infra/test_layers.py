@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from infra.build_layers import HERE, LAMBDA, LAYERS, build, compiler, foreign_libraries, prune
+from infra.build_layers import (
+    AWS_SERVICES,
+    HERE,
+    LAMBDA,
+    LAYERS,
+    build,
+    compiler,
+    foreign_libraries,
+    prune,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / "layers" / "shared" / "python"
@@ -118,3 +127,14 @@ def test_the_library_finds_all_it_imports_in_the_layers() -> None:
     )
 
     assert answer.returncode == 0, answer.stderr
+
+
+def test_the_layer_keeps_what_botocore_needs_for_every_service_that_is_called() -> None:
+    called = {
+        name
+        for source in (SHARED / "worker_manager").rglob("*.py")
+        for name in re.findall(r"(?:client|make)\(\s*\"(\w+)\"", source.read_text())
+    }
+
+    assert {"sqs", "sesv2", "events"} <= called
+    assert called <= AWS_SERVICES

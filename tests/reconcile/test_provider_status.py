@@ -128,11 +128,11 @@ def test_a_cloud_that_is_merely_down_neither_fails_nor_recovers(three: World) ->
 
 def test_refused_launches_are_told_apart_from_lists(three: World) -> None:
     deps = three.deps
-    provider_failed(deps, Activity.LAUNCH, REFUSED)
+    provider_failed(deps, Activity.TERMINATE, REFUSED)
     three.scan()
-    assert [one.activity for one in failing(three)] == ["launch"]
+    assert [one.activity for one in failing(three)] == ["terminate"]
 
-    provider_recovered(deps, Activity.LAUNCH)
+    provider_recovered(deps, Activity.TERMINATE)
 
     assert failing(three) == []
 
@@ -141,7 +141,7 @@ def test_a_provider_whose_key_was_repaired_while_nothing_was_wanted_works_again(
     three: World,
 ) -> None:
     """B18: nobody launches, so no success tells of it."""
-    provider_failed(three.deps, Activity.LAUNCH, REFUSED)
+    provider_failed(three.deps, Activity.TERMINATE, REFUSED)
     three.clock.advance(minutes=59)
     assert len(failing(three)) == 1
 

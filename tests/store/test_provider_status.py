@@ -104,13 +104,13 @@ def test_another_containers_success_ends_it_too(
 
 
 def test_a_success_at_one_activity_says_nothing_of_another(store: ProviderStatusStore) -> None:
-    fails(store, NOW + SECOND, Activity.LAUNCH)
+    fails(store, NOW + SECOND, Activity.TERMINATE)
     fails(store, NOW, Activity.LIST)
-    assert [one.activity for one in store.failing("aws", NOW + SECOND)] == ["list", "launch"]
+    assert [one.activity for one in store.failing("aws", NOW + SECOND)] == ["list", "terminate"]
 
     store.recovered("aws", Activity.LIST, now=NOW + 2 * SECOND)
 
-    assert [one.activity for one in store.failing("aws", NOW + SECOND)] == ["launch"]
+    assert [one.activity for one in store.failing("aws", NOW + SECOND)] == ["terminate"]
     assert store.is_failing_here("aws")
     assert not store.is_failing_here("aws-2")
 

@@ -181,7 +181,7 @@ def _breaker(seen: Seen, standing: Standing) -> dict[str, Any]:
             state=breaker.state.value,
             kind=breaker.kind,
             reason=breaker.reason,
-            since=breaker.since,
+            since=breaker.failing_since,
             **more,
         )
     }

@@ -88,7 +88,8 @@ class Breaker:
     the probe of a half-open one is given up.  ``step`` counts how often the wait has doubled.
     ``machines`` is, for a quota, how many there may be: as many as there were when it was hit, and
     fewer each time that proves too many.  ``is_freed`` is told by a tick while there are fewer
-    than that: one machine more is a small risk then, and proves nothing.
+    than that: one machine more is a small risk then, and proves nothing.  ``opened`` is when it
+    left the closed state; ``kept`` the next try of one that is being probed before its time.
     """
 
     state: BreakerState
@@ -99,6 +100,13 @@ class Breaker:
     step: int = 0
     machines: int | None = None
     is_freed: bool = False
+    opened: datetime | None = None
+    kept: datetime | None = None
+
+    @property
+    def failing_since(self) -> datetime:
+        """When it opened, whatever was probed since; of a closed one, when it closed."""
+        return self.since if self.is_closed or self.opened is None else self.opened
 
     @property
     def is_closed(self) -> bool:
@@ -122,6 +130,8 @@ class Breaker:
             "step": self.step or None,
             "machines": self.machines,
             "isFreed": self.is_freed or None,
+            "opened": to_wire(self.opened) if self.opened else None,
+            "kept": to_wire(self.kept) if self.kept else None,
         }
         return {name: value for name, value in values.items() if value is not None}
 
@@ -137,6 +147,8 @@ class Breaker:
             step=int(stored.get("step", 0)),
             machines=stored.get("machines"),
             is_freed=bool(stored.get("isFreed")),
+            opened=from_wire(stored["opened"]) if "opened" in stored else None,
+            kept=from_wire(stored["kept"]) if "kept" in stored else None,
         )
 
 
@@ -148,16 +160,25 @@ def shortened(reason: str) -> str:
 def trip(before: Breaker | None, kind: str, reason: str, at: datetime) -> Breaker:
     """Open after a failure of ``kind`` at ``at``.
 
-    A failed probe doubles the wait.  One that is open already stays as it is: what was under way
-    when it opened tells nothing new.
+    A failed probe doubles the wait, but one before its time leaves it as it was.  One that is open
+    already stays as it is: what was under way when it opened tells nothing new.
     """
     kind = failure_kind(kind)
     if before is not None and before.state is BreakerState.OPEN:
         return _lower(before, at)
+    after = _opened(before, kind, at, shortened(reason))
+    is_early = before is not None and before.kept is not None and before.kept > at
+    if before is not None and is_early and _are_alike(before.kind, kind):
+        return replace(after, next_try=before.kept, step=before.step)
+    return after
+
+
+def _opened(before: Breaker | None, kind: str, at: datetime, reason: str) -> Breaker:
     step = _step(before, kind, at)
     first, longest = BACK_OFF[kind]
     wait = min(first * 2 ** min(step, 10), longest)
-    return Breaker(BreakerState.OPEN, kind, shortened(reason), at, at + wait, step)
+    opened = at if before is None or before.is_closed else before.failing_since
+    return Breaker(BreakerState.OPEN, kind, reason, at, at + wait, step, opened=opened)
 
 
 def _lower(before: Breaker, at: datetime) -> Breaker:
@@ -188,12 +209,23 @@ def probe(before: Breaker, at: datetime) -> Breaker:
     if before.is_freed:
         return replace(before, since=at, is_freed=False)
     patience = BOOT_PATIENCE if before.kind in BOOT_KINDS else REFUSAL_PATIENCE
-    return replace(before, state=BreakerState.HALF_OPEN, since=at, next_try=at + patience)
+    kept = None if before.is_due(at) else before.next_try
+    return replace(
+        before, state=BreakerState.HALF_OPEN, since=at, next_try=at + patience, kept=kept
+    )
 
 
 def recover(before: Breaker, at: datetime) -> Breaker:
     """Closed: it works again.  It is remembered for a while, so that a relapse waits longer."""
-    return replace(before, state=BreakerState.CLOSED, since=at, next_try=None, machines=None)
+    return replace(
+        before,
+        state=BreakerState.CLOSED,
+        since=at,
+        next_try=None,
+        machines=None,
+        opened=None,
+        kept=None,
+    )
 
 
 def judge(before: Breaker | None, health: Health, *, running: int, now: datetime) -> Breaker | None:

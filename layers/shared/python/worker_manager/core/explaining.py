@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from worker_manager.core.facts import Facts
     from worker_manager.core.planning import Decision
+    from worker_manager.core.plans import Pause
     from worker_manager.core.standing import Standing
 
 
@@ -54,7 +55,8 @@ def explain(facts: Facts, decision: Decision) -> Explanation:
     let_go = _let_go(facts, decision)
     next_probe = _next_probe(facts, decision)
     sentences = [*_demand(facts, decision), *_orders(decision, ordered)]
-    sentences += [f"{reason[0].upper()}{reason[1:]}." for reason in decision.reasons]
+    sentences += [f"{reason}." for reason in decision.reasons]
+    sentences += [_pause(s.head.launch_config_id, s.pause) for s in decision.standings if s.pause]
     if let_go:
         sentences.append(f"Workers with a capacity of {let_go} are more than is needed.")
     if next_probe is not None:
@@ -68,6 +70,10 @@ def nobody_launches(facts: Facts) -> Explanation:
     return Explanation((sentence,), Limit.NO_PROVIDER, ordered=0, let_go=0, next_probe=None)
 
 
+def _pause(name: str, pause: Pause) -> str:
+    return f"{name} is paused until {to_wire(pause.until)} by {pause.by}: {pause.reason}"
+
+
 def _demand(facts: Facts, decision: Decision) -> list[str]:
     estimated, demand = decision.estimate, facts.demand
     if demand is None or estimated is None:
@@ -78,7 +84,8 @@ def _demand(facts: Facts, decision: Decision) -> list[str]:
         f"a capacity of {counts.running} is running, {counts.requested} requested, "
         f"{counts.stopping} stopping and {counts.quarantined} quarantined, "
         f"of at most {facts.pool.max_capacity} and at least {facts.pool.min_capacity}.",
-        f"{estimated.wanted} more is wanted, of which {estimated.to_spawn} fits below the maximum.",
+        f"A capacity of {estimated.wanted} more is wanted, of which {estimated.to_spawn} fits "
+        "below the maximum.",
     ]
 
 

@@ -68,4 +68,5 @@ class Facts:
             offerings=self.offerings,
             not_before=self.not_before,
             stale=self.stale,
+            maximum=self.pool.max_capacity,
         )

@@ -27,7 +27,13 @@ from worker_manager.core.standing import (
     stand,
     waiting_machines,
 )
-from worker_manager.core.telling import in_the_way, numbers_of, standings_told, why_ordered
+from worker_manager.core.telling import (
+    NOTHING_WANTED,
+    in_the_way,
+    numbers_of,
+    standings_told,
+    why_ordered,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -158,7 +164,7 @@ def as_plan(decision: Decision, facts: Facts, *, tick: str, provider_id: str, in
         now=facts.now,
         orders=tuple(orders),
         facts=decision.facts,
-        reasons=decision.reasons,
+        reasons=decision.reasons or (NOTHING_WANTED,),
         inputs=inputs,
     )
 

@@ -119,8 +119,10 @@ def _forced(able: Sequence[Standing], now: datetime) -> list[Standing]:
 def _may_be_forced(standing: Standing, now: datetime) -> bool:
     """Not what somebody else is just finding out, or found out a moment ago."""
     breaker = standing.breaker
-    if breaker is None or standing.shared is None:
+    if breaker is None:
         return True
+    if standing.shared is None and breaker.state is BreakerState.HALF_OPEN:
+        return now - breaker.since >= SHORTEST_WAIT
     return breaker.state is BreakerState.OPEN and now - breaker.since >= SHORTEST_WAIT
 
 

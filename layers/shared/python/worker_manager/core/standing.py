@@ -45,6 +45,7 @@ class Held(StrEnum):
     OFF = "switched off by initialWeight 0"
     PAUSED = "paused"
     NO_ROOM = "at its maximum"
+    POOL_FULL = "the pool is at its maximum"
     WAITING = "its location asked for a pause"
     UNLISTED = "its location cannot be listed"
     BREAKER = "its breaker is open"
@@ -57,7 +58,8 @@ class Conditions:
     """What may hold a launch config back, besides itself.
 
     ``breakers`` and ``pauses`` are by launch config id, ``offerings`` the shared breakers by
-    offering; ``not_before`` and ``stale`` (since when) by location.
+    offering; ``not_before`` and ``stale`` (since when) by location; ``maximum`` is the
+    pool's.
     """
 
     now: datetime
@@ -67,6 +69,7 @@ class Conditions:
     offerings: Mapping[str, Breaker] = field(default_factory=dict)
     not_before: Mapping[Location, datetime] = field(default_factory=dict)
     stale: Mapping[Location, datetime] = field(default_factory=dict)
+    maximum: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,8 @@ def _held(standing: Standing, pool_id: str, conditions: Conditions) -> Standing:
     if pause is not None and pause.until > now:
         return replace(standing, held=Held.PAUSED, pause=pause)
     if standing.room <= 0:
-        return replace(standing, held=Held.NO_ROOM)
+        has_own = head.max_capacity is not None and head.max_capacity <= conditions.maximum
+        return replace(standing, held=Held.NO_ROOM if has_own else Held.POOL_FULL)
     until = conditions.not_before.get(head.location)
     if until is not None and until > now:
         return replace(standing, held=Held.WAITING)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from worker_manager.core.standing import Standing
     from worker_manager.core.tally import Tally
 
+NOTHING_WANTED = "no more is wanted"
 PROBED_ELSEWHERE = "another pool is finding out whether what is closed off works again"
 REFUSED_ELSEWHERE = "another pool was refused the same a moment ago"
 
@@ -32,7 +33,11 @@ TOLD = 40
 
 def in_the_way(estimated: Estimate, standing: Sequence[Standing]) -> list[str]:
     """What was in the way, the pool's own limits last."""
-    found = {_one_in_the_way(s) for s in standing if s.held not in (None, Held.OFF, Held.NO_ROOM)}
+    found = {
+        _one_in_the_way(s)
+        for s in standing
+        if s.held not in (None, Held.OFF, Held.NO_ROOM, Held.POOL_FULL)
+    }
     if any(s.held is Held.NO_ROOM for s in standing):
         found.add("some launch configs are at their maximum")
     if launch_rate(standing) < 1 and any(s.held is None for s in standing):

@@ -155,6 +155,6 @@ def _alarm(waiting: Sequence[Order], now: datetime, deps: Deps) -> None:
             logger.error(
                 "an order waits for a complete list",
                 order=order.order_id,
-                location=order.location,
+                place=order.location,
                 since=order.first_sent.isoformat(),
             )

@@ -17,9 +17,7 @@ from worker_manager.core.standing import location_of_offering, offering_key
 from worker_manager.core.telling import PROBED_ELSEWHERE, REFUSED_ELSEWHERE
 from worker_manager.metrics import meter
 from worker_manager.observing import waits_for_quota
-from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
 from worker_manager.store.outbox_items import outbox_key
-from worker_manager.store.provider_status import Activity
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -136,7 +134,6 @@ def tell_success(plan: Plan, order: Order, deps: Deps) -> None:
 
 
 def _credentials_hold(plan: Plan, order: Order, deps: Deps) -> None:
-    provider_recovered(deps, Activity.LAUNCH)
     key = credentials_key(order.location)
     deps.stores.offerings.worked(plan.provider_id, key, deps.clock())
 
@@ -145,13 +142,10 @@ def _tell_refusal(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:
     opened = deps.stores.offerings.failed(
         plan.provider_id, key, kind=error.kind, reason=str(error), at=deps.clock()
     )
-    if isinstance(error, BadCredentialsError):
-        provider_failed(deps, Activity.LAUNCH, error)
     if opened:
         meter.breaker_opened(plan.provider_id)
-        logger.warning(
-            "an offering was refused", provider=plan.provider_id, offering=key, kind=error.kind
-        )
+        level = logger.error if isinstance(error, BadCredentialsError) else logger.warning
+        level("an offering was refused", provider=plan.provider_id, offering=key, kind=error.kind)
 
 
 def count_machines(survey: Survey, deps: Deps) -> None:

@@ -140,7 +140,7 @@ def _list(place: Place, deps: Deps) -> Listing | CloudError:
             reason=str(error),
             not_before=deps.clock() + wait if wait else None,
         )
-        logger.warning("a list failed", location=place.location, kind=error.kind, code=error.code)
+        logger.warning("a list failed", place=place.location, kind=error.kind, code=error.code)
         return error
     return Listing(place, began, deps.clock(), sightings)
 
@@ -161,7 +161,7 @@ def _believe(listing: Listing, deps: Deps) -> bool:
     if place.baseline.held == 0:
         logger.error(
             "too many machines vanished at once, waiting for lists that agree",
-            location=place.location,
+            place=place.location,
             before=place.baseline.machines,
             now=listing.machines,
         )
@@ -186,7 +186,7 @@ def _send(listing: Listing, members: Sequence[Membership], tick: Tick, deps: Dep
     if held and place.strays_held == 0:
         logger.error(
             "too many strays at once, waiting for lists that agree",
-            location=place.location,
+            place=place.location,
             strays=place.strays,
         )
     scans = [

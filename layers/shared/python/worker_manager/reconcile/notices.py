@@ -68,7 +68,7 @@ def heed(notices: Sequence[Notice], deps: Deps) -> frozenset[str]:
         try:
             again |= _heed_location(location, some, deps)
         except Exception:
-            logger.exception("notices failed, they come again", location=location, count=len(some))
+            logger.exception("notices failed, they come again", place=location, count=len(some))
             again.update(notice.notice_id for notice in some)
     return frozenset(again)
 

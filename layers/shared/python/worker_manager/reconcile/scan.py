@@ -114,7 +114,7 @@ def _look_up(
     try:
         answers = deps.provider.lookup(message.location, missing)
     except CloudError as error:
-        logger.warning("a lookup failed", location=message.location, code=error.code)
+        logger.warning("a lookup failed", place=message.location, code=error.code)
         return []
     return [
         (worker, found.status if (found := answers[worker.key]) else MachineStatus.GONE)

@@ -189,14 +189,12 @@ def terminate(location: Location, workers: Sequence[Worker], deps: Deps) -> None
     try:
         result = deps.provider.terminate(workers)
     except CloudError as error:
-        logger.warning("a delete failed", location=location, code=error.code, count=len(workers))
+        logger.warning("a delete failed", place=location, code=error.code, count=len(workers))
         if isinstance(error, NotAuthorizedError):
             provider_failed(deps, Activity.TERMINATE, error)
         return
     for key, failure in result.failed.items():
-        logger.warning(
-            "a delete failed", location=location, code=failure.code, worker=key.worker_id
-        )
+        logger.warning("a delete failed", place=location, code=failure.code, worker=key.worker_id)
     if result.done:
         provider_recovered(deps, Activity.TERMINATE)
         deps.stores.places.told_to_stop(deps.provider_id, location, len(result.done))

@@ -101,7 +101,7 @@ def _whole(message: ScanPool, strays: Sequence[Sighting], deps: Deps) -> list[Si
             message.location, [_as_worker(stray, deps) for stray in strays]
         )
     except CloudError as error:
-        logger.warning("a lookup failed", location=message.location, code=error.code)
+        logger.warning("a lookup failed", place=message.location, code=error.code)
         return []
     answers = [(stray, found.get(stray.key)) for stray in strays]
     return [

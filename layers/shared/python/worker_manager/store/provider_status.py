@@ -42,20 +42,17 @@ class Activity(StrEnum):
     SETUP = "setup"
     """starting: its code, its settings, its secret"""
     LIST = "list"
-    LAUNCH = "launch"
     TERMINATE = "terminate"
 
 
 UNSEEN: Mapping[Activity, timedelta] = {
     Activity.SETUP: timedelta(minutes=10),
     Activity.LIST: timedelta(minutes=10),
-    Activity.LAUNCH: timedelta(hours=1),
     Activity.TERMINATE: timedelta(hours=1),
 }
 """What nobody has seen fail for so long fails no more, as far as anybody can know.
 
-The first two are tried at every tick.  The others only where there is something to launch or to
-delete: launches that are refused are probed at least every half hour while anything is wanted.
+The first two are tried at every tick, the last only where there is something to delete.
 """
 
 

@@ -178,8 +178,8 @@ def when_ready(handle: Callable[_P, _R]) -> Callable[_P, _R | None]:
 
 
 @cache
-def keeper() -> Keeper:
-    """For the scheduled functions that belong to no provider."""
+def keeper(*, mails: bool = False) -> Keeper:
+    """For the scheduled functions that belong to no provider; ``mails`` for the one that may."""
     base = Base(settings_module.load())
     providers = base.settings.providers
     return Keeper(
@@ -191,7 +191,7 @@ def keeper() -> Keeper:
         static=frozenset(
             name for name, given in providers.items() if given.provider_type not in CLOUDS
         ),
-        post=_post(base),
+        post=_post(base) if mails else None,
     )
 
 
