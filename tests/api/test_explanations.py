@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.api.world import POOL_PATH, a_definition, a_launch_config, a_static_definition
-from tests.factories import NOW, a_plan, a_worker, an_order
+from tests.factories import NOW, REGION, a_plan, a_worker, an_order
 from worker_manager.core.model import Location, State
 from worker_manager.core.planning import decide
 from worker_manager.core.plans import OrderState
@@ -329,3 +329,28 @@ def test_decisions_of_a_pool_that_never_was_are_the_pools_404(api: Api) -> None:
 
     assert answer.status == 404
     assert "Worker pool" in answer.message
+
+
+def test_a_location_that_cannot_be_listed_is_told_with_what_the_cloud_said(api: Api) -> None:
+    define(api)
+    want(api, 4)
+    api.deps.stores.places.stale(
+        "aws", REGION, since=NOW - timedelta(hours=1), reason="AuthFailure: not enabled"
+    )
+
+    told = explained(api)
+
+    assert "us-east-1 cannot be listed: AuthFailure: not enabled" in told["summary"]
+    assert told["orders"] == []
+
+
+def test_who_paused_a_launch_config_and_why_is_told(api: Api) -> None:
+    define(api)
+    want(api, 4)
+    path = f"{POOL_PATH}/launch-configs/lc-a/pause"
+    api.ok("PUT", path, {"seconds": 60, "reason": "bad image"})
+
+    assert (
+        "lc-a is paused until 2026-01-02T03:05:05.000Z by test/root: bad image"
+        in explained(api)["summary"]
+    )

@@ -132,7 +132,7 @@ def test_an_open_breaker_learns_nothing_from_what_was_under_way_when_it_opened()
 def test_a_probe_that_fails_in_another_way_begins_anew_unless_the_place_has_nothing_still(
     kind: str, other: str, step: int, wait: int
 ) -> None:
-    half_open = probe(replace(an_open(kind), step=1), NOW + MINUTE)
+    half_open = probe(replace(an_open(kind), step=1, next_try=NOW), NOW + MINUTE)
 
     after = trip(half_open, other, "x", NOW + 2 * MINUTE)
 
@@ -186,7 +186,8 @@ def test_without_failures_there_is_no_breaker() -> None:
 def test_a_refusal_of_its_own_opens_it_at_once(kind: str) -> None:
     after = judged(None, failed(kind, NOW - MINUTE), running=50)
 
-    assert after == Breaker(BreakerState.OPEN, kind, "why", NOW, NOW + BACK_OFF[kind][0], step=0)
+    wait = BACK_OFF[kind][0]
+    assert after == Breaker(BreakerState.OPEN, kind, "why", NOW, NOW + wait, step=0, opened=NOW)
 
 
 @pytest.mark.parametrize("kind", ["no-capacity", "quota-exceeded"])
@@ -265,7 +266,7 @@ def test_a_probe_that_succeeds_closes_it() -> None:
 
 @pytest.mark.parametrize("answered", [NOW, NOW + SECOND])
 def test_a_probe_that_fails_doubles_the_wait(answered: datetime) -> None:
-    half_open = probe(an_open(), NOW)
+    half_open = probe(replace(an_open(), next_try=NOW), NOW)
 
     after = judged(half_open, failed("invalid-launch-config", answered), now=NOW + MINUTE)
 
@@ -383,3 +384,28 @@ def test_reasons_are_cut_by_their_bytes_and_stay_text() -> None:
     opened = trip(None, "no-capacity", "é" * 500, NOW)
 
     assert opened.reason == "é" * 100
+
+
+def test_a_probe_before_its_time_that_fails_leaves_the_wait_as_it_was() -> None:
+    """A pool that is closed off as a whole probes every few minutes; that is no reason to wait."""
+    opened = trip(None, "invalid-launch-config", "no image", NOW)
+    breaker = opened
+    for minute in (1, 3, 7):
+        at = NOW + timedelta(minutes=minute)
+        breaker = trip(probe(breaker, at), "invalid-launch-config", "no image", at)
+
+    assert (breaker.next_try, breaker.step) == (opened.next_try, 0)
+    assert breaker.failing_since == NOW
+
+    due = opened.next_try
+    assert due is not None
+    breaker = trip(probe(breaker, due), "invalid-launch-config", "no image", due)
+    assert breaker.step == 1
+    assert breaker.failing_since == NOW
+
+
+def test_one_that_closed_and_opens_again_fails_since_then() -> None:
+    closed = recover(trip(None, "lost", "x", NOW), NOW + MINUTE)
+
+    assert closed.failing_since == NOW + MINUTE
+    assert trip(closed, "lost", "x", NOW + 5 * MINUTE).failing_since == NOW + 5 * MINUTE

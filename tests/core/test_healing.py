@@ -179,7 +179,7 @@ def test_where_all_are_closed_off_one_is_probed_every_one_to_five_minutes() -> N
             probe_wait=decision.probing.wait,
         )
 
-    assert calls[:6] == [0, 1, 3, 7, 12, 17]
+    assert calls[:6] == [1, 2, 4, 8, 13, 18]
     assert {round(b - a, 1) for a, b in pairwise(calls[4:])} == {5}
 
 
@@ -225,11 +225,14 @@ def test_a_machine_larger_than_what_is_wanted_may_be_a_probe() -> None:
     """Three tasks and machines of five: it rounds up, as without a breaker."""
     heads = [a_head(capacity_per_instance=5)]
 
-    assert ordered(seen(heads, pending=3, breakers={"lc-a": an_open()})) == {"lc-a": 1}
-    assert ordered(seen(heads, pending=3, breakers={"lc-a": an_open()}, maximum=4)) == {"lc-a": 1}
+    assert ordered(seen(heads, pending=3, breakers={"lc-a": an_open(ago=2)})) == {"lc-a": 1}
+    assert ordered(seen(heads, pending=3, breakers={"lc-a": an_open(ago=2)}, maximum=4)) == {
+        "lc-a": 1
+    }
     one = [a_worker(created=NOW)]
     assert (
-        ordered(seen(heads, pending=9, breakers={"lc-a": an_open()}, maximum=5, workers=one)) == {}
+        ordered(seen(heads, pending=9, breakers={"lc-a": an_open(ago=2)}, maximum=5, workers=one))
+        == {}
     )
 
 

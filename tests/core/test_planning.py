@@ -102,7 +102,7 @@ def test_a_full_pool_says_why_nothing_is_ordered() -> None:
     decision = decide(seen(*ten, pending=5, claimed=10), Random(1))
 
     assert ordered(decision) == 0
-    assert decision.reasons == (FULL, HELD_BACK)
+    assert decision.reasons == (HELD_BACK,)
 
 
 def test_launch_configs_without_room_are_named() -> None:

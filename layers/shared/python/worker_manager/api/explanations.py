@@ -122,7 +122,7 @@ def _answer(facts: Facts, decision: Decision, deps: ApiDeps) -> ExplanationAnswe
     answer: dict[str, Any] = {}
     if told.next_probe is not None:
         answer["next_probe"] = told.next_probe
-    summary = list(told.sentences)
+    summary = [*told.sentences, *_why_unlisted(facts, deps)]
     status = status_of(pool.provider_id, deps)
     if status.state == "failing":
         summary.insert(0, f"Provider {pool.provider_id} fails: {status.reason}")
@@ -150,6 +150,18 @@ def _answer(facts: Facts, decision: Decision, deps: ApiDeps) -> ExplanationAnswe
         launch_configs={s.head.launch_config_id: s.to_json() for s in decision.standings},
         **answer,
     )
+
+
+def _why_unlisted(facts: Facts, deps: ApiDeps) -> list[str]:
+    """What the cloud said of each location that cannot be listed."""
+    if not facts.stale:
+        return []
+    places = deps.stores.places.places(facts.pool.provider_id, facts.stale)
+    return [
+        f"{place.location} cannot be listed: {place.stale_reason}"
+        for place in places
+        if place.stale_reason is not None
+    ]
 
 
 def _difference(

@@ -68,5 +68,4 @@ class Facts:
             offerings=self.offerings,
             not_before=self.not_before,
             stale=self.stale,
-            maximum=self.pool.max_capacity,
         )

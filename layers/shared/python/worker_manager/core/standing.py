@@ -58,8 +58,7 @@ class Conditions:
     """What may hold a launch config back, besides itself.
 
     ``breakers`` and ``pauses`` are by launch config id, ``offerings`` the shared breakers by
-    offering; ``not_before`` and ``stale`` (since when) by location; ``maximum`` is the
-    pool's.
+    offering; ``not_before`` and ``stale`` (since when) by location.
     """
 
     now: datetime
@@ -69,7 +68,6 @@ class Conditions:
     offerings: Mapping[str, Breaker] = field(default_factory=dict)
     not_before: Mapping[Location, datetime] = field(default_factory=dict)
     stale: Mapping[Location, datetime] = field(default_factory=dict)
-    maximum: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +179,13 @@ def stand(
         name = head.launch_config_id
         limit = maximum if head.max_capacity is None else min(head.max_capacity, maximum)
         counted = counts.get(name, Counts())
+        room = max(0, limit - counted.total) // head.capacity_per_instance
+        is_its_own = head.max_capacity is not None and head.max_capacity <= maximum
+        full = Held.NO_ROOM if is_its_own else Held.POOL_FULL
         standing = Standing(
             head=head,
-            room=max(0, limit - counted.total) // head.capacity_per_instance,
+            room=room,
+            held=full if room == 0 else None,
             existing=counted.existing,
             factor=outcome_factor(
                 health.get(name, Health()),
@@ -203,9 +205,8 @@ def _held(standing: Standing, pool_id: str, conditions: Conditions) -> Standing:
     pause = conditions.pauses.get(name)
     if pause is not None and pause.until > now:
         return replace(standing, held=Held.PAUSED, pause=pause)
-    if standing.room <= 0:
-        has_own = head.max_capacity is not None and head.max_capacity <= conditions.maximum
-        return replace(standing, held=Held.NO_ROOM if has_own else Held.POOL_FULL)
+    if standing.held is not None:
+        return standing
     until = conditions.not_before.get(head.location)
     if until is not None and until > now:
         return replace(standing, held=Held.WAITING)
