@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from worker_manager.metrics import meter
 from worker_manager.providers.aws.notices import read_notice
+from worker_manager.queues import come_again, read_records
 from worker_manager.reconcile.notices import heed
-from worker_manager.telemetry import logger
 from worker_manager.wiring import loops
-
-if TYPE_CHECKING:
-    from worker_manager.core.notices import Notice
 
 
 @meter.written
@@ -20,15 +16,7 @@ if TYPE_CHECKING:
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take records of ``notices``; what fails comes again, and at last to its dead letters."""
     deps = loops.loop()
-    notices: dict[str, Notice] = {}
-    failed = []
-    for record in event["Records"]:
-        try:
-            notices[record["messageId"]] = read_notice(json.loads(record["body"]))
-        except Exception:
-            meter.crashed()
-            logger.exception("a notice failed, it comes again", body=record["body"])
-            failed.append(record["messageId"])
+    notices, failed = read_records(event, read_notice)
     again = heed(list(notices.values()), deps)
     failed += [name for name, notice in notices.items() if notice.notice_id in again]
-    return {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
+    return come_again(failed)

@@ -93,7 +93,7 @@ def test_a_poisonous_notice_comes_again_and_its_neighbours_are_heeded(
     assert answer == {"batchItemFailures": [{"itemIdentifier": found} for found in failed]}
     assert [worker["state"] for worker in running.workers()] == ["stopping"]
     logged = [record.getMessage() for record in caplog.records]
-    assert logged.count("a notice failed, it comes again") == 2
+    assert logged.count("a message failed, it comes again") == 2
 
 
 def test_a_cloud_that_does_not_answer_gets_the_notices_again(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from tests.factories import POOL_ID
+from tests.factories import NOW, POOL_ID, REGION
 from tests.reconcile.deployment import PLENTY
 from tests.reconcile.scenes import with_workers
 from tests.reconcile.steps import READS
+from worker_manager.core.breaker import trip
 from worker_manager.core.messages import ProvisionPool
 from worker_manager.core.moments import to_wire
+from worker_manager.core.sightings import Baseline
+from worker_manager.observing import freed
 from worker_manager.providers.fake import Call, Method, Moment
 from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.provision import provision
 from worker_manager.reconcile.ticks import from_message, from_schedule, provision_tick
+from worker_manager.store.places import Place, Survey
 
 if TYPE_CHECKING:
     import pytest
@@ -259,3 +264,20 @@ def test_the_scan_of_a_pool_that_did_not_change_writes_nothing(world: World) -> 
     assert set(world.fuse.requests) <= READS
     assert world.fuse.requests.total() <= 2
     assert world.fuse.steps == []
+
+
+def test_the_room_of_a_quota_is_shared_by_the_offerings_of_its_location() -> None:
+    """Two machine types under one quota: what one list shows free is not taken twice."""
+    full = replace(trip(None, "quota-exceeded", "no more", NOW), machines=10)
+    older, younger = full, replace(full, since=NOW + timedelta(seconds=1))
+    listed = Place(REGION, complete=NOW + timedelta(minutes=1), baseline=Baseline(machines=9))
+    survey = Survey([], {REGION: listed}, {f"{REGION}/a": younger, f"{REGION}/b": older})
+
+    found = freed(survey, NOW + timedelta(minutes=30))
+
+    assert found[f"{REGION}/b"].is_freed
+    assert not found[f"{REGION}/a"].is_due(NOW + timedelta(minutes=30))
+
+    unlisted_since = replace(listed, complete=NOW)
+    survey = Survey([], {REGION: unlisted_since}, {f"{REGION}/a": younger})
+    assert not freed(survey, NOW)[f"{REGION}/a"].is_freed

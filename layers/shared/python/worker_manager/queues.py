@@ -1,13 +1,16 @@
-"""Sending messages over SQS: FIFO per pool, standard with a delay."""
+"""Messages over SQS: sent to FIFO queues per pool, to standard ones with a delay; and read."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from worker_manager.metrics import meter
+from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from worker_manager.core.model import Json
 
@@ -15,6 +18,9 @@ ENTRIES = 10
 BYTES = 250_000
 LONGEST_DELAY = 900
 """Seconds that SQS can hold a message back."""
+
+
+_ReadT = TypeVar("_ReadT")
 
 
 class NotSentError(RuntimeError):
@@ -66,6 +72,25 @@ def _entry(number: int, message: Message) -> dict[str, Any]:
     elif message.delay:
         entry["DelaySeconds"] = min(message.delay, LONGEST_DELAY)
     return entry
+
+
+def read_records(event: Json, read: Callable[[Any], _ReadT]) -> tuple[dict[str, _ReadT], list[str]]:
+    """What ``read`` makes of each record's JSON, by message id, and ids of what it cannot read."""
+    found: dict[str, _ReadT] = {}
+    failed = []
+    for record in event["Records"]:
+        try:
+            found[record["messageId"]] = read(json.loads(record["body"]))
+        except Exception:
+            meter.crashed()
+            logger.exception("a message failed, it comes again", body=record["body"])
+            failed.append(record["messageId"])
+    return found, failed
+
+
+def come_again(ids: Iterable[str]) -> dict[str, Any]:
+    """The answer that has SQS deliver these messages of a batch once more."""
+    return {"batchItemFailures": [{"itemIdentifier": name} for name in ids]}
 
 
 def _text(body: Json) -> str:
