@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from math import inf
 from types import MappingProxyType
@@ -41,10 +41,16 @@ class MissingSettingError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """One provider of this deployment, without its secret."""
+    """One provider of this deployment, without its secret.
+
+    ``options`` are what its type needs to be told: of ``google`` the ``project`` and the workers'
+    ``serviceAccountId`` and ``serviceAccountEmail``, of ``azure`` the ``subscription`` and the
+    ``resourceGroup``.
+    """
 
     provider_id: str
     provider_type: str
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,11 @@ class Settings:
             return self.providers[name]
         except KeyError:
             raise MissingSettingError(f"WM_PROVIDERS has no provider {name!r}") from None
+
+    @property
+    def cloud_endpoint(self) -> str | None:
+        """Where the provider's cloud is if not at its own address; on this machine only."""
+        return self.environment.get("WM_CLOUD_ENDPOINT") or None
 
     @property
     def queue_root_url(self) -> str:
@@ -207,10 +218,22 @@ class Settings:
         return value
 
 
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "google": ("project", "serviceAccountId", "serviceAccountEmail"),
+    "azure": ("subscription", "resourceGroup"),
+}
+"""What providers of a type must be told."""
+
+
 def _provider(name: str, given: Any) -> ProviderSettings:
     if not isinstance(given, dict) or not isinstance(given.get("providerType"), str):
         raise MissingSettingError(f"WM_PROVIDERS: provider {name!r} has no providerType")
-    return ProviderSettings(name, given["providerType"])
+    kind = given["providerType"]
+    for option in OPTIONS.get(kind, ()):
+        if not isinstance(given.get(option), str) or not given[option]:
+            raise MissingSettingError(f"WM_PROVIDERS: provider {name!r} has no {option}")
+    options = {option: given[option] for option in OPTIONS.get(kind, ())}
+    return ProviderSettings(name, kind, options)
 
 
 def _duration(name: str, seconds: Any) -> timedelta:

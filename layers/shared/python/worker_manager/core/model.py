@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NewType
+from typing import TYPE_CHECKING, Any, NewType
+
+if TYPE_CHECKING:
+    from worker_manager.core.errors import CloudError
 
 Json = Mapping[str, Any]
 Location = NewType("Location", str)
@@ -230,7 +233,10 @@ class MachineStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One machine of ours in a cloud's list, with the tags that say where it came from."""
+    """One machine of ours in a cloud's list, with the tags that say where it came from.
+
+    ``failure`` is why its cloud did not make it, or will not go on with it.
+    """
 
     key: WorkerKey
     location: Location
@@ -239,14 +245,17 @@ class Sighting:
     order_id: str | None = None
     launched: datetime | None = None
     identity: Json = field(default_factory=dict)
+    failure: CloudError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchOrder:
     """Everything a provider needs to launch ``count`` machines; the same order, the same machines.
 
-    ``inputs`` are the parts of the request that could not be derived again later (owner, user
-    data, …), stored with the plan so that a re-send is equal to the byte.
+    ``inputs`` are the parts of the request that could not be derived again later (owner,
+    description, time, …), stored with the plan so that a re-send is equal to the byte.
+    ``only`` are the names of those machines that are still wanted, where names are ours; ``None``
+    for all.
     """
 
     order_id: str
@@ -257,6 +266,7 @@ class LaunchOrder:
     count: int
     body: Json
     inputs: Json
+    only: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

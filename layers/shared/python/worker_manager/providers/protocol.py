@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime, timedelta
+
+    import boto3
 
     from worker_manager.core.errors import CloudError
     from worker_manager.core.model import (
+        Json,
         LaunchConfigHead,
         LaunchOrder,
         Location,
@@ -19,16 +23,41 @@ if TYPE_CHECKING:
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setup:
+    """What a provider is started with.
+
+    ``deployment`` marks our machines among those of others.  ``options`` are public facts of the
+    provider (a project, a subscription), ``secret`` reads the text of its credentials.
+    ``endpoint`` is where the cloud is instead of at its own address: on this machine only.
+    ``session`` brings the credentials of our own AWS account.
+    """
+
+    provider_id: str
+    deployment: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    secret: Callable[[], str]
+    endpoint: str | None = None
+    session: boto3.Session | None = None
+    read_timeout: timedelta | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Launched:
     """What an order brought: the machines, and what was refused beyond them.
 
-    ``refused`` machines of the order do not exist and never will; ``error`` says why.
+    ``refused`` machines of the order do not exist and never will; ``error`` says why, and
+    ``not_made`` which they are, where their names are ours.  ``unanswered`` says why it is not
+    known of all the others: the order is to be sent again.  ``follow_after`` is when to look at
+    how the machines' creation went on; ``None`` if what was answered is final.
     """
 
     machines: tuple[Sighting, ...] = ()
     refused: int = 0
     error: CloudError | None = None
+    unanswered: CloudError | None = None
+    not_made: frozenset[WorkerKey] = frozenset()
+    follow_after: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +112,110 @@ class Recognises(Protocol):
 
         May raise a ``CloudError``; has a deadline.
         """
+        ...
+
+
+@runtime_checkable
+class Names(Protocol):
+    """A cloud that takes a machine's name from us, so that its row is written before the call."""
+
+    def machines(self, order: LaunchOrder) -> Sequence[Sighting]:
+        """What an order is going to make; nothing is asked of the cloud.
+
+        Raises ``InvalidLaunchConfigError`` for a launch config that could make nothing.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The machine exists for sure; ``identity`` is what is known of it from now on."""
+
+    identity: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Its creation goes on; look again ``after`` that long."""
+
+    after: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Its creation failed after the call was accepted."""
+
+    error: CloudError
+
+
+Step = Made | Pending | Failed
+
+
+@runtime_checkable
+class Stepwise(Protocol):
+    """A cloud that accepts a launch first, and makes the machine afterwards, or fails to."""
+
+    def follow(self, location: Location, workers: Sequence[Worker]) -> Mapping[WorkerKey, Step]:
+        """How far these machines' creation is, and the next thing done that it needs.
+
+        ``workers`` are whole rows.  One machine's trouble is left out, and asked again; raises a
+        ``CloudError`` when nothing could be asked.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsOf:
+    """A store of the cloud with room for ``most`` records, one for each machine in the making."""
+
+    name: str
+    most: int
+
+
+@runtime_checkable
+class Slots(Protocol):
+    """A cloud that keeps a record of each launch, in a place that pools share and that fills up."""
+
+    def slots(self, order: LaunchOrder) -> SlotsOf | None:
+        """Where each machine of an order needs room until its creation is over; ``None`` if not."""
+        ...
+
+    def slots_of(self, worker: Worker) -> str | None:
+        """Name of the store where a worker's record stood, or stands."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Something of our deployment that no machine uses.
+
+    ``kind`` is a word for people (``disk``, ``nic``, ``ip``, ``deployment``, ``volume``);
+    ``since`` is when it was made, as far as it tells; ``worker`` and ``pool_id`` whose it was.
+    """
+
+    kind: str
+    resource_id: str
+    since: datetime | None = None
+    worker: WorkerKey | None = None
+    pool_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Which leftovers (by resource id) are gone or going now, and which could not be removed."""
+
+    done: frozenset[str] = frozenset()
+    failed: Mapping[str, CloudError] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Sweeps(Protocol):
+    """A cloud in which things outlive the machines that they were made for."""
+
+    def leftovers(self, location: Location) -> Iterator[Leftover]:
+        """Everything of our deployment there that no machine uses, to its end or an error."""
+        ...
+
+    def remove(self, location: Location, leftovers: Sequence[Leftover]) -> Removed:
+        """Delete them, what hangs on others after those; already gone counts as done."""
         ...

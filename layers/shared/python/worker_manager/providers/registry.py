@@ -11,23 +11,25 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from worker_manager.providers.protocol import CloudProvider
+    from worker_manager.providers.protocol import CloudProvider, Setup
 
 CLOUDS: Mapping[str, str] = {
-    "aws": "worker_manager.providers.aws.provider:AwsProvider",
+    "aws": "worker_manager.providers.aws.setup:start",
+    "azure": "worker_manager.providers.azure.setup:start",
+    "google": "worker_manager.providers.google.setup:start",
 }
-"""Provider types with a cloud behind them: ``module:class``.
+"""Provider types with a cloud behind them: ``module:function``, which starts a provider.
 
 The only other one is ``static``: workers in somebody's own racks, which no cloud launches, lists or
 terminates."""
 
 
-def load_cloud(provider_type: str) -> Callable[..., CloudProvider]:
-    """The class for a cloud's provider type; its module and SDK are imported here, not before.
+def load_cloud(provider_type: str) -> Callable[[Setup], CloudProvider]:
+    """What starts a cloud's provider; its module and SDK are imported here, not before.
 
     Raises ``LookupError`` for a type that has no cloud.
     """
     if provider_type not in CLOUDS:
         raise LookupError(f"provider type {provider_type!r} has no cloud; known: {sorted(CLOUDS)}")
     module, _, name = CLOUDS[provider_type].partition(":")
-    return cast("Callable[..., CloudProvider]", getattr(import_module(module), name))
+    return cast("Callable[[Setup], CloudProvider]", getattr(import_module(module), name))

@@ -17,6 +17,7 @@ from worker_manager.core import surplus
 from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.estimator import Estimate
 from worker_manager.core.model import Pool, WorkerKey
+from worker_manager.core.moments import to_wire
 from worker_manager.core.planning import Decision, as_plan, decide
 from worker_manager.observing import Around, look_around, observe
 from worker_manager.reconcile.finishing import bodies_of, finish
@@ -135,7 +136,12 @@ def _act(
         facts,
         tick=message.tick,
         provider_id=deps.provider_id,
-        inputs={**deps.inputs, "owner": pool.owner},
+        inputs={
+            **deps.inputs,
+            "owner": pool.owner,
+            "description": pool.description,
+            "ordered": to_wire(facts.now),
+        },
     )
     memory = {
         "reasons_hash": decision.reasons_hash,

@@ -14,19 +14,19 @@ from functools import cache, wraps
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-import boto3
 from botocore.exceptions import ClientError
 
 from worker_manager import settings as settings_module
 from worker_manager.blobs import S3Blobs
 from worker_manager.core.errors import ProviderNotReadyError
 from worker_manager.mail import ONE_ATTEMPT, SesMailer
+from worker_manager.providers.protocol import Setup
 from worker_manager.providers.registry import CLOUDS, load_cloud
 from worker_manager.reconcile.deps import Deps
 from worker_manager.reconcile.expire import Keeper
 from worker_manager.reconcile.mailing import Post
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
-from worker_manager.secrets import MalformedSecretError, access_key
+from worker_manager.secrets import MalformedSecretError
 from worker_manager.settings import MissingSettingError
 from worker_manager.store.mail import MailStore
 from worker_manager.store.provider_status import Activity
@@ -122,18 +122,16 @@ class Loop(Base):
         raise not_ready
 
     def _start(self, provider: ProviderSettings, deployment: str) -> CloudProvider:
-        key = access_key(self.secret("WM_CLOUD_SECRET"))
-        session = self.boto
-        if key is not None:
-            session = boto3.Session(
-                aws_access_key_id=key.key_id,
-                aws_secret_access_key=key.secret,
-                region_name=self.settings.region,
+        return load_cloud(provider.provider_type)(
+            Setup(
+                provider_id=provider.provider_id,
+                deployment=deployment,
+                options=provider.options,
+                secret=lambda: self.secret("WM_CLOUD_SECRET"),
+                endpoint=self.settings.cloud_endpoint,
+                session=self.boto,
             )
-        cloud: CloudProvider = load_cloud(provider.provider_type)(
-            provider_id=provider.provider_id, deployment=deployment, session=session
         )
-        return cloud
 
 
 def reason_of(error: Exception) -> str:
