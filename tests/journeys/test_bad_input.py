@@ -9,7 +9,8 @@ import mohawk  # type: ignore[import-untyped]
 import pytest
 import taskcluster  # type: ignore[import-untyped]
 
-from infra.local.clouds.ec2.identity import SigningKey
+from infra.local.clouds.ec2.identity import signature_of
+from infra.local.clouds.keys import SigningKey
 from infra.local.stage import ACCESS_TOKEN, CLIENT_ID
 from tests.journeys.world import BASE, a_pool, key_of
 
@@ -69,7 +70,8 @@ class TestIdentities:
         self, world: World, machine: dict[str, Any]
     ) -> None:
         document = world.proof(machine["workerId"])["document"]
-        forged = {"document": document, "signature": SigningKey.generate().sign(document)}
+        signature = signature_of(SigningKey.generate(), document)
+        forged = {"document": document, "signature": signature}
         assert self.register(world, machine, workerIdentityProof=forged) == (400, "InputError")
 
     def test_the_document_of_another_machine_is_refused(

@@ -1,26 +1,24 @@
 """The simulated EC2 itself: what may be done to instances, and what stands in the way.
 
-Time comes from an injected clock and chance from an injected ``Random``, so that tests may let
-hours pass at once.  The public attributes ``limits``, ``buckets``, ``faults``, ``bad_images`` and
-``latency_seconds`` are its control side; ``control`` offers the same over HTTP.  Read next:
-``estate`` (the instances), ``launches`` (a launch request), ``actions`` (the query API on top).
+What it has in common with other clouds (clock, chance, faults, counts) is in
+``infra.local.clouds.cloud``.  Read next: ``estate`` (the instances), ``launches`` (a launch
+request), ``actions`` (the query API on top).
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from infra.local.clouds.ec2.buckets import Buckets
+from infra.local.clouds.cloud import SimulatedCloud
+from infra.local.clouds.ec2.buckets import take_resources
 from infra.local.clouds.ec2.errors import Ec2Error, invalid_value
 from infra.local.clouds.ec2.estate import Change, Estate
-from infra.local.clouds.ec2.faults import Faults
-from infra.local.clouds.ec2.identity import SigningKey, document_of
+from infra.local.clouds.ec2.faults import Fault
+from infra.local.clouds.ec2.identity import document_of, signature_of
 from infra.local.clouds.ec2.instances import (
     GUEST_SHUT_DOWN,
     SPOT_INTERRUPTED,
@@ -32,6 +30,7 @@ from infra.local.clouds.ec2.launches import LaunchRequest
 from infra.local.clouds.ec2.limits import Limits
 from infra.local.clouds.ec2.notices import interruption_warning
 from infra.local.clouds.ec2.settings import Settings
+from infra.local.clouds.keys import SigningKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,7 +43,7 @@ class _Remembered:
     until: float
 
 
-class Ec2Cloud:
+class Ec2Cloud(SimulatedCloud[Settings, Fault]):
     """All regions of one account.  Every method may be called from any thread."""
 
     def __init__(
@@ -55,22 +54,10 @@ class Ec2Cloud:
         rng: Random | None = None,
         key: SigningKey | None = None,
     ) -> None:
-        self.settings = settings or Settings()
-        self.clock = clock
-        self.rng = rng or Random()
-        self.lock = RLock()
-        """Held around every action; instances may be read while it is held."""
+        super().__init__(settings or Settings(), clock=clock, rng=rng or Random(), fault=Fault)
         self.estate = Estate(self.settings, clock, self.rng)
-        self.limits = Limits()
-        self.buckets = Buckets()
-        self.faults = Faults(self.rng)
+        self.limits = Limits(self.capacity)
         self.bad_images: set[str] = set()
-        self.latency_seconds: dict[str, float] = {}
-        """By action; ``*`` is every other one."""
-        self.calls: Counter[tuple[str, str]] = Counter()
-        """By action and region."""
-        self.refusals: Counter[tuple[str, str]] = Counter()
-        """By error code and region."""
         self._key = key
         self._tokens: dict[tuple[str, str], _Remembered] = {}
 
@@ -132,7 +119,8 @@ class Ec2Cloud:
     def change_settings(self, **changes: Any) -> None:
         """Replace some settings.  Raises ``TypeError`` for an unknown one."""
         with self.lock:
-            self.settings = self.estate.settings = replace(self.settings, **changes)
+            super().change_settings(**changes)
+            self.estate.settings = self.settings
 
     def seed(
         self,
@@ -202,16 +190,8 @@ class Ec2Cloud:
             self.estate.clear()
             self._tokens.clear()
             self.bad_images.clear()
-            self.limits, self.buckets = Limits(), Buckets()
-            self.faults.clear()
-            self.latency_seconds.clear()
-            self.reset_counts()
-
-    def reset_counts(self) -> None:
-        """Count calls from zero."""
-        with self.lock:
-            self.calls.clear()
-            self.refusals.clear()
+            self.limits = Limits(self.capacity)
+            super().reset()
 
     # What is known of it.
 
@@ -238,19 +218,10 @@ class Ec2Cloud:
     def identity(self, instance_id: str) -> dict[str, str]:
         """The ``document`` and ``signature`` that a machine reads from its metadata service."""
         document = document_of(self.instance(instance_id))
-        return {"document": document, "signature": self.signing_key().sign(document)}
-
-    def calls_of(self, action: str) -> int:
-        """How often an action was called, in all regions together."""
-        with self.lock:
-            return sum(n for (name, _), n in self.calls.items() if name == action)
-
-    def latency_of(self, action: str) -> float:
-        """Seconds that a call of this action takes."""
-        return self.latency_seconds.get(action, self.latency_seconds.get("*", 0.0))
+        return {"document": document, "signature": signature_of(self.signing_key(), document)}
 
     def _pay(self, action: str, region: str, count: int) -> None:
-        self.buckets.take_resources(action, region=region, count=count, now=self.clock())
+        take_resources(self.buckets, action, region=region, count=count, now=self.clock())
 
     def _remembered(self, region: str, request: LaunchRequest) -> tuple[Instance, ...] | None:
         now = self.clock()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from infra.local.clouds.errors import RefusalError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -25,14 +27,11 @@ _STATUS = {
 }
 
 
-class Ec2Error(Exception):
-    """A refusal: ``code`` is EC2's word for it, ``status`` the HTTP status that goes with it."""
+class Ec2Error(RefusalError):
+    """A refusal of EC2's; the HTTP status is the one that goes with the code."""
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.status = _STATUS.get(code, 400)
+        super().__init__(code, message, status=_STATUS.get(code, 400))
 
 
 def unknown_instances(instance_ids: Iterable[str]) -> Ec2Error:

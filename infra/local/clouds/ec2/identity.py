@@ -12,46 +12,14 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-
 if TYPE_CHECKING:
     from infra.local.clouds.ec2.instances import Instance
+    from infra.local.clouds.keys import SigningKey
 
 
-class SigningKey:
-    """The key pair of one simulated cloud (RSA 2048)."""
-
-    def __init__(self, private_key: rsa.RSAPrivateKey) -> None:
-        self._private_key = private_key
-
-    @classmethod
-    def generate(cls) -> SigningKey:
-        """Make a new pair."""
-        return cls(rsa.generate_private_key(public_exponent=65537, key_size=2048))
-
-    @classmethod
-    def from_pem(cls, pem: str) -> SigningKey:
-        """Read a private key; raises ``ValueError`` when it is not an RSA key."""
-        key = serialization.load_pem_private_key(pem.encode(), password=None)
-        if not isinstance(key, rsa.RSAPrivateKey):
-            raise ValueError("the signing key must be an RSA private key")
-        return cls(key)
-
-    def public_pem(self) -> str:
-        """The public half, as PEM text."""
-        return (
-            self._private_key.public_key()
-            .public_bytes(
-                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-            )
-            .decode()
-        )
-
-    def sign(self, document: str) -> str:
-        """The base64 signature of exactly these characters."""
-        signature = self._private_key.sign(document.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return base64.b64encode(signature).decode()
+def signature_of(key: SigningKey, document: str) -> str:
+    """The base64 signature of exactly these characters."""
+    return base64.b64encode(key.sign(document.encode())).decode()
 
 
 def document_of(instance: Instance) -> str:

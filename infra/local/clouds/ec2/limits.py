@@ -1,4 +1,4 @@
-"""What a cloud has to give: capacity per place and machine type, and the account's quotas.
+"""What EC2 grants: capacity, and within it the account's quotas.
 
 A launch may be granted in part (RunInstances, ``MinCount`` and ``MaxCount``).  Read next:
 ``launches``, which asks for grants.
@@ -10,30 +10,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
+from typing import TYPE_CHECKING
 
 from infra.local.clouds.ec2.errors import Ec2Error
 from infra.local.clouds.ec2.instances import Instance, vcpus_of
 
+if TYPE_CHECKING:
+    from infra.local.clouds.capacity import Capacity
+
 Live = Callable[[], Sequence[Instance]]
 """The instances of a region that hold capacity: neither stopped nor terminated."""
-
-
-@dataclass(frozen=True, slots=True)
-class CapacityScope:
-    """What a capacity figure is about; ``None`` means any."""
-
-    place: str
-    """A region or an availability zone."""
-    instance_type: str | None = None
-    spot: bool | None = None
-
-    def covers(self, *, region: str, zone: str, instance_type: str, spot: bool) -> bool:
-        """Whether a machine of that kind in that place draws on this capacity."""
-        return (
-            self.place in (region, zone)
-            and self.instance_type in (None, instance_type)
-            and self.spot in (None, spot)
-        )
 
 
 class Quota(StrEnum):
@@ -58,8 +44,8 @@ class Grant:
 class Limits:
     """Settable limits; unlimited where nothing is set.  The cloud's lock guards it."""
 
-    def __init__(self) -> None:
-        self.capacity: dict[CapacityScope, int] = {}
+    def __init__(self, capacity: Capacity) -> None:
+        self.capacity = capacity
         self.quotas: dict[tuple[str, Quota], int] = {}
 
     def grant(
@@ -84,21 +70,15 @@ class Limits:
         if allowed < minimum and refusal is not None:
             raise refusal
         rooms = [
-            self._room(live, region=region, zone=zone, instance_type=instance_type, spot=spot)
+            self.capacity.room(
+                live, region=region, zone=zone, instance_type=instance_type, spot=spot
+            )
             for zone in zones
         ]
         best = max(range(len(zones)), key=rooms.__getitem__)
         if rooms[best] < minimum:
             raise _insufficient(instance_type, zones[best], zones)
         return Grant(zones[best], int(min(maximum, allowed, rooms[best])))
-
-    def _room(self, live: Live, *, region: str, zone: str, instance_type: str, spot: bool) -> float:
-        room = inf
-        for scope, limit in self.capacity.items():
-            if scope.covers(region=region, zone=zone, instance_type=instance_type, spot=spot):
-                used = sum(1 for instance in live() if _draws_on(scope, instance))
-                room = min(room, max(0, limit - used))
-        return room
 
     def _allowed(
         self, live: Live, *, region: str, instance_type: str, spot: bool
@@ -113,15 +93,6 @@ class Limits:
             if left < allowed:
                 allowed, refusal = left, _over(quota, limit)
         return allowed, refusal
-
-
-def _draws_on(scope: CapacityScope, instance: Instance) -> bool:
-    return scope.covers(
-        region=instance.region,
-        zone=instance.zone,
-        instance_type=instance.instance_type,
-        spot=instance.spot,
-    )
 
 
 def _used(quota: Quota, live: Iterable[Instance]) -> int:

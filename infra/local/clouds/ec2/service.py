@@ -8,30 +8,21 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from infra.local.clouds.ec2 import render
 from infra.local.clouds.ec2.actions import ACTIONS
+from infra.local.clouds.ec2.buckets import take_request
 from infra.local.clouds.ec2.errors import Ec2Error, missing
 from infra.local.clouds.ec2.faults import Fault, FaultKind
 from infra.local.clouds.ec2.filters import has_filters
 from infra.local.clouds.ec2.parameters import Parameters
+from infra.local.clouds.server import Answer
 
 if TYPE_CHECKING:
     from infra.local.clouds.ec2.cloud import Ec2Cloud
 
 _SCOPE = re.compile(r"Credential=[^/]+/\d{8}/(?P<region>[^/]+)/ec2/aws4_request")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the server is to do: wait so many seconds, then answer, or hang up without."""
-
-    status: int = 200
-    body: str = ""
-    hang_up: bool = False
-    wait_seconds: float = 0.0
 
 
 def answer(cloud: Ec2Cloud, authorization: str, form: str) -> Answer:
@@ -70,7 +61,7 @@ def _perform(cloud: Ec2Cloud, region: str, parameters: Parameters, request_id: s
         raise Ec2Error("InvalidAction", f"The action {name} is not valid for this web service.")
     cloud.calls[name, region] += 1
     narrowed = has_filters(parameters) or "MaxResults" in parameters
-    cloud.buckets.take_request(name, region=region, narrowed=narrowed, now=cloud.clock())
+    take_request(cloud.buckets, name, region=region, narrowed=narrowed, now=cloud.clock())
     fault = _fault(cloud, name, region, parameters)
     if fault is not None and fault.kind is not FaultKind.LOST:
         return _suffer(fault)
