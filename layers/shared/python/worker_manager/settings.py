@@ -153,6 +153,22 @@ class Settings:
         return self.environment.get("WM_TRUSTED_EC2_KEYS", "")
 
     @property
+    def trusted_azure_roots(self) -> str:
+        """PEM text of further roots behind attested documents of Azure; usually empty."""
+        return self.environment.get("WM_TRUSTED_AZURE_ROOTS", "")
+
+    @property
+    def azure_issuer_hosts(self) -> frozenset[str]:
+        """Further hosts (``host:port``) that certificates behind such documents may come from."""
+        given = self.environment.get("WM_AZURE_ISSUER_HOSTS", "").split(",")
+        return frozenset(host.strip() for host in given if host.strip())
+
+    @property
+    def google_certificates_url(self) -> str | None:
+        """Where Google's certificates are if not at their own address; on this machine only."""
+        return self.environment.get("WM_GOOGLE_CERTS_URL") or None
+
+    @property
     def metrics_namespace(self) -> str:
         """Where CloudWatch keeps this deployment's metrics; empty if nobody wants any."""
         return self.environment.get("POWERTOOLS_METRICS_NAMESPACE", "")
