@@ -28,6 +28,7 @@ from worker_manager.store.audit import AuditStore
 from worker_manager.store.health import HealthStore
 from worker_manager.store.offerings import OfferingStore
 from worker_manager.store.pauses import PauseStore
+from worker_manager.store.slots import SlotStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
@@ -162,6 +163,7 @@ class Api:
                 health=HealthStore(tables),
                 offerings=OfferingStore(tables),
                 pauses=PauseStore(tables),
+                slots=SlotStore(tables),
                 statuses=ProviderStatusStore(tables),
             ),
             errors=errors,

@@ -37,6 +37,7 @@ from worker_manager.reconcile.deps import Deps
 from worker_manager.store.health import HealthStore
 from worker_manager.store.offerings import OfferingStore
 from worker_manager.store.pauses import PauseStore
+from worker_manager.store.slots import SlotStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
@@ -212,6 +213,7 @@ def a_world(endpoints: Endpoints) -> Iterator[World]:
                 health=HealthStore(tables),
                 offerings=OfferingStore(tables),
                 pauses=PauseStore(tables),
+                slots=SlotStore(tables),
                 statuses=ProviderStatusStore(tables),
             ),
             outbox=Outbox(bus=_bus(session), places=places, workers=workers, errors=errors),

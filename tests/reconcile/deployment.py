@@ -31,6 +31,7 @@ from worker_manager.reconcile.ticks import Tick, provision_tick
 from worker_manager.store.health import HealthStore
 from worker_manager.store.offerings import OfferingStore
 from worker_manager.store.pauses import PauseStore
+from worker_manager.store.slots import SlotStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
@@ -70,6 +71,7 @@ class Deployment:
             health=HealthStore(tables),
             offerings=OfferingStore(tables),
             pauses=PauseStore(tables),
+            slots=SlotStore(tables),
             statuses=ProviderStatusStore(tables),
         )
         self.errors = PoolErrorStore(tables, kept=self.timing.errors_kept)

@@ -19,6 +19,7 @@ from worker_manager.reconcile.publish import publish
 from worker_manager.store.health import HealthStore
 from worker_manager.store.offerings import OfferingStore
 from worker_manager.store.pauses import PauseStore
+from worker_manager.store.slots import SlotStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
@@ -71,6 +72,7 @@ class House:
             health=HealthStore(tables),
             offerings=OfferingStore(tables),
             pauses=PauseStore(tables),
+            slots=SlotStore(tables),
             statuses=ProviderStatusStore(tables),
         )
         self.keeper = Keeper(

@@ -156,6 +156,10 @@ class Meter:
         """The cloud told us to slow down."""
         self._add(provider_id, "CloudThrottles", 1)
 
+    def leftovers(self, provider_id: str, count: int) -> None:
+        """So many things outlived the machines that they were made for."""
+        self._add(provider_id, "Leftovers", count)
+
     def breaker_opened(self, provider_id: str) -> None:
         """A launch config is not ordered from for a while."""
         self._add(provider_id, "BreakersOpened", 1)

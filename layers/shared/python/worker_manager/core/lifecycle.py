@@ -18,6 +18,7 @@ from worker_manager.core.surplus import is_interrupted
 
 if TYPE_CHECKING:
     from worker_manager.core.activity import Activity
+    from worker_manager.core.errors import CloudError
     from worker_manager.core.timing import Timing
 
 QUEUE_ROW_KEPT = timedelta(days=1)
@@ -64,11 +65,15 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Take the machine away.  ``failure`` is the health counter it adds to, if any."""
+    """Take the machine away.
+
+    ``failure`` is the health counter it adds to, if any; ``code`` the cloud's own word for it.
+    """
 
     reason: str
     failure: str | None = None
     by: str = OURSELVES
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class Gone:
     reason: str
     failure: str | None = None
     by: str | None = OUTSIDE
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +108,24 @@ def settle(
     activity_known: bool,
     now: datetime,
     timing: Timing,
+    refusal: CloudError | None = None,
 ) -> Verdict:
     """Judge one live worker.
 
-    ``status`` is what the cloud says (``GONE`` only after a lookup by id confirmed it);
+    ``status`` is what the cloud says (``GONE`` only after a lookup by id confirmed it), ``refusal``
+    why it did not make the machine or will not go on with it;
     ``activity`` is the queue's row for it, ``None`` if the queue answered and has none;
     ``activity_known`` is false if the queue did not answer at all.
     """
+    if refusal is not None and worker.state is State.REQUESTED:
+        verdict = Gone if status is MachineStatus.GONE else Stop
+        return verdict(str(refusal), refusal.kind, code=refusal.code)
     if status is MachineStatus.GONE:
         return _gone(worker)
     if worker.state is State.STOPPING:
         return _stopping(worker, status, now, timing)
     if status in (MachineStatus.STOPPED, MachineStatus.STOPPING):
-        told = told_to_go(worker)
-        if told is not None:
-            reason, by = told
-            return Stop(reason, by=by)
-        failure = "never-registered" if worker.state is State.REQUESTED else None
-        return Stop("the machine was stopped from outside", failure, by=OUTSIDE)
+        return _switched_off(worker)
     if worker.state is State.REQUESTED:
         return _requested(worker, status, now)
     return _running(worker, activity, activity_known=activity_known, now=now)
@@ -130,6 +136,15 @@ def told_to_go(worker: Worker) -> tuple[str, str] | None:
     if worker.surplus is None or not worker.surplus.terminate:
         return None
     return worker.surplus.reason, OUTSIDE if is_interrupted(worker) else OURSELVES
+
+
+def _switched_off(worker: Worker) -> Verdict:
+    told = told_to_go(worker)
+    if told is not None:
+        reason, by = told
+        return Stop(reason, by=by)
+    failure = "never-registered" if worker.state is State.REQUESTED else None
+    return Stop("the machine was stopped from outside", failure, by=OUTSIDE)
 
 
 def _gone(worker: Worker) -> Verdict:

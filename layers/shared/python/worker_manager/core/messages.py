@@ -168,11 +168,12 @@ def _sighting_json(sighting: Sighting) -> list[Any]:
         sighting.launch_config_id,
         sighting.order_id,
         to_wire(sighting.launched) if sighting.launched else None,
+        *([dict(sighting.identity)] if sighting.identity else []),
     ]
 
 
 def _sighting(pool_id: str, location: Location, given: list[Any]) -> Sighting:
-    group, worker_id, status, launch_config_id, order_id, launched = given
+    group, worker_id, status, launch_config_id, order_id, launched, *identity = given
     return Sighting(
         key=WorkerKey(pool_id, group, worker_id),
         location=location,
@@ -180,6 +181,7 @@ def _sighting(pool_id: str, location: Location, given: list[Any]) -> Sighting:
         launch_config_id=launch_config_id,
         order_id=order_id,
         launched=from_wire(launched) if launched else None,
+        identity=identity[0] if identity else {},
     )
 
 
@@ -220,12 +222,52 @@ class Resume:
         return {"kind": "resume", "pool": self.pool_id, "tick": self.tick}
 
 
-def advance_from_json(body: Json) -> Terminate | Resume:
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Look at how the creation of an order's machines goes on, in one location.
+
+    ``since`` is when that began.
+    """
+
+    location: Location
+    keys: tuple[WorkerKey, ...]
+    order_id: str
+    since: datetime
+
+    def to_json(self) -> dict[str, Any]:
+        """The message body; the pool is that of the first worker, as an order has one."""
+        return {
+            "kind": "follow",
+            "pool": self.keys[0].pool_id,
+            "location": self.location,
+            "order": self.order_id,
+            "since": to_wire(self.since),
+            "workers": [[key.group, key.worker_id] for key in self.keys],
+        }
+
+    @classmethod
+    def from_json(cls, body: Json) -> Follow:
+        """From a message body."""
+        return cls(
+            location=Location(body["location"]),
+            keys=tuple(WorkerKey(body["pool"], group, name) for group, name in body["workers"]),
+            order_id=body["order"],
+            since=from_wire(body["since"]),
+        )
+
+
+Advance = Terminate | Resume | Follow
+"""What an ``advance`` queue may ask for."""
+
+
+def advance_from_json(body: Json) -> Advance:
     """A message of an ``advance`` queue; ``ValueError`` for a kind nobody knows."""
     match body["kind"]:
         case "terminate":
             return Terminate(WorkerKey(body["pool"], body["group"], body["worker"]))
         case "resume":
             return Resume(body["pool"], body["tick"])
+        case "follow":
+            return Follow.from_json(body)
         case kind:
             raise ValueError(f"unknown kind of message {kind!r}")

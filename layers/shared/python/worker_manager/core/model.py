@@ -254,8 +254,8 @@ class LaunchOrder:
 
     ``inputs`` are the parts of the request that could not be derived again later (owner,
     description, time, …), stored with the plan so that a re-send is equal to the byte.
-    ``only`` are the names of those machines that are still wanted, where names are ours; ``None``
-    for all.
+    ``manager`` is the launch config's ``workerManager`` as it is now.  ``only`` are the names of
+    those machines that are still wanted, where names are ours; ``None`` for all.
     """
 
     order_id: str
@@ -266,6 +266,7 @@ class LaunchOrder:
     count: int
     body: Json
     inputs: Json
+    manager: Json = field(default_factory=dict)
     only: frozenset[str] | None = None
 
 

@@ -23,6 +23,10 @@ class Timing:
     """How long after its first send an order may be sent again with the same token."""
     stray_grace: timedelta = timedelta(minutes=10)
     """How old a machine of ours without row or order must be before it is terminated."""
+    leftover_grace: timedelta = timedelta(minutes=20)
+    """How old what outlived its machine must be before it is removed."""
+    slots_kept: timedelta = timedelta(hours=4)
+    """After which an order no longer holds room for what it was to make."""
     stopping_limit: timedelta = timedelta(minutes=20)
     """After which a machine that is still being deleted is alarmed and stops counting."""
     repeat: timedelta = timedelta(minutes=10)

@@ -1,4 +1,5 @@
-"""What follows at once or after a delay: deletes asked for through the API, and resumed pools."""
+"""What follows at once or after a delay: deletes asked for through the API, resumed
+pools, creations that take their time."""
 
 from __future__ import annotations
 
@@ -6,9 +7,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import ThrottledError
-from worker_manager.core.messages import ProvisionPool, Resume, Terminate
+from worker_manager.core.messages import Advance, Follow, ProvisionPool, Resume, Terminate
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.queues import Message
+from worker_manager.reconcile.following import follow
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -17,13 +19,13 @@ if TYPE_CHECKING:
     from worker_manager.reconcile.deps import Deps
 
 
-def advance(messages: Sequence[Terminate | Resume], deps: Deps) -> frozenset[Terminate | Resume]:
+def advance(messages: Sequence[Advance], deps: Deps) -> frozenset[Advance]:
     """Do what the messages ask for; returns those that failed and should come again.
 
     All machines are deleted with one call; no message's trouble stops the others.
     """
     deletes = [message for message in messages if isinstance(message, Terminate)]
-    failed: set[Terminate | Resume] = set()
+    failed: set[Advance] = set()
     try:
         keys = delete_machines({message.key for message in deletes}, deps)
         failed |= {message for message in deletes if message.key in keys}
@@ -31,9 +33,22 @@ def advance(messages: Sequence[Terminate | Resume], deps: Deps) -> frozenset[Ter
         logger.exception("deletes failed, they come again", count=len(deletes))
         failed |= set(deletes)
     for message in messages:
-        if isinstance(message, Resume) and not _resumed(message, deps):
-            failed.add(message)
+        match message:
+            case Resume() if not _resumed(message, deps):
+                failed.add(message)
+            case Follow() if not _followed(message, deps):
+                failed.add(message)
     return frozenset(failed)
+
+
+def _followed(message: Follow, deps: Deps) -> bool:
+    """Look at how creations go on; whether that could be written down."""
+    try:
+        follow(message, deps)
+    except Exception:
+        logger.exception("creations were not followed, they come again", order=message.order_id)
+        return False
+    return True
 
 
 def _resumed(message: Resume, deps: Deps) -> bool:

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from worker_manager.core.plans import Control, Order, OrderState, Plan
 from worker_manager.reconcile.healing import tell_success
-from worker_manager.reconcile.launching import carry_out, count_outcome, settled
+from worker_manager.reconcile.launching import carry_out, count_outcome
+from worker_manager.reconcile.sending import settled
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime, timedelta
 
-    from worker_manager.core.model import Json, Location, Pool
+    from worker_manager.core.model import LaunchConfig, Location, Pool
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
 
@@ -124,16 +125,20 @@ def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | N
         logger.info("orders ended", pool=pool.pool_id, tick=plan.tick, count=len(ended))
     if not todo.resend:
         return plan
-    bodies = bodies_of(pool.pool_id, todo.resend, deps)
-    orders = [order for order in todo.resend if order.launch_config_id in bodies]
-    return carry_out(plan, orders, pool=pool, bodies=bodies, deps=deps, deadline=deadline)
+    configs = configs_of(pool, todo.resend, deps)
+    orders = [order for order in todo.resend if order.launch_config_id in configs]
+    return carry_out(plan, orders, pool=pool, configs=configs, deps=deps, deadline=deadline)
 
 
-def bodies_of(pool_id: str, orders: Sequence[Order], deps: Deps) -> Mapping[str, Json]:
-    """The launch configs' content that these orders need, archived ones included."""
+def configs_of(pool: Pool, orders: Sequence[Order], deps: Deps) -> Mapping[str, LaunchConfig]:
+    """The launch configs that these orders need, whole, archived ones included."""
     names = {order.launch_config_id for order in orders}
-    found = deps.stores.pools.bodies(pool_id, sorted(names), now=deps.clock())
-    return {name: config.body for name, config in found.items()}
+    found = deps.stores.pools.bodies(pool.pool_id, sorted(names), now=deps.clock())
+    managers = {head.launch_config_id: head.manager for head in pool.heads}
+    return {
+        name: replace(config, manager=managers.get(name, config.manager))
+        for name, config in found.items()
+    }
 
 
 def _late_orders(plan: Plan, now: datetime, deps: Deps) -> list[Order]:

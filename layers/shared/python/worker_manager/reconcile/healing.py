@@ -22,9 +22,10 @@ from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import timedelta
 
     from worker_manager.core.facts import Facts
-    from worker_manager.core.model import Json, Pool, Worker
+    from worker_manager.core.model import Json, Pool, Worker, WorkerKey
     from worker_manager.core.planning import Decision
     from worker_manager.core.plans import Control, Order, Pause, Plan
     from worker_manager.reconcile.deps import Deps
@@ -33,11 +34,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one call made of an order: the order as it stands now, and the rows written."""
+    """What one call made of an order: the order as it stands now, and the rows written.
+
+    ``error`` is what was refused, or what keeps the order open.  The creation of ``followed`` is
+    to be looked at ``follow_after`` that long, if at all.
+    """
 
     order: Order
     written: Sequence[Worker] = ()
     error: CloudError | None = None
+    followed: Sequence[WorkerKey] = ()
+    follow_after: timedelta | None = None
 
 
 def tell_changes(pool: Pool, before: Mapping[str, Breaker], after: Mapping[str, Breaker]) -> None:
@@ -146,6 +153,16 @@ def _tell_refusal(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:
         meter.breaker_opened(plan.provider_id)
         level = logger.error if isinstance(error, BadCredentialsError) else logger.warning
         level("an offering was refused", provider=plan.provider_id, offering=key, kind=error.kind)
+
+
+def learn_late(worker: Worker, error: CloudError, deps: Deps) -> None:
+    """Tell all pools what the cloud refused after it had accepted the call (B33)."""
+    if worker.decision is None or error.kind not in SHARED_KINDS:
+        return
+    plan = deps.stores.plans.get(worker.key.pool_id, worker.decision)
+    for order in plan.orders if plan else ():
+        if plan and order.order_id == worker.order_id:
+            _tell_refusal(plan, order.offering or order.launch_config_id, error, deps)
 
 
 def count_machines(survey: Survey, deps: Deps) -> None:

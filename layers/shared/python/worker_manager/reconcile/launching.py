@@ -5,6 +5,7 @@ absent; what it refused is an error of its launch config, and so is what never l
 connection.  Throttled orders stay open with the time to wait; orders whose answer was lost stay
 open until they are sent again with the same token, or until a complete list tells what became of
 them: a refusal of the second call says nothing about the first.
+Where to read next: ``sending`` (one order), ``following`` (what comes after the cloud's answer).
 """
 
 from __future__ import annotations
@@ -16,34 +17,26 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.core.errors import (
     BadCredentialsError,
     CloudError,
-    CloudUnavailableError,
     NotReachedError,
     ThrottledError,
 )
-from worker_manager.core.events import WORKER_REQUESTED, worker_event
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.messages import Resume
-from worker_manager.core.model import (
-    Json,
-    LaunchOrder,
-    Lifecycle,
-    PoolError,
-    Sighting,
-    State,
-    Worker,
-)
+from worker_manager.core.model import PoolError
 from worker_manager.core.plans import Order, OrderState, Plan
 from worker_manager.metrics import meter
 from worker_manager.queues import Message
+from worker_manager.reconcile.following import follow_creation
 from worker_manager.reconcile.healing import Outcome, learn, ways_of
+from worker_manager.reconcile.sending import send_order
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
-    from worker_manager.core.model import Location, Pool
+    from worker_manager.core.model import LaunchConfig, Location, Pool
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps
 
@@ -53,7 +46,7 @@ def carry_out(
     orders: Sequence[Order],
     *,
     pool: Pool,
-    bodies: Mapping[str, Json],
+    configs: Mapping[str, LaunchConfig],
     deps: Deps,
     deadline: Deadline,
 ) -> Plan | None:
@@ -83,7 +76,7 @@ def carry_out(
         if marked is None:
             return None
         names = {order.order_id for order in group}
-        launch = partial(_launch, marked, bodies=bodies, lifecycle=pool.lifecycle, deps=deps)
+        launch = partial(send_order, marked, configs=configs, lifecycle=pool.lifecycle, deps=deps)
         sent = [order for order in marked.orders if order.order_id in names]
         outcomes = side_by_side(launch, sent, parallel=deps.parallel)
         _report_failures(marked, outcomes, deps, mails=pool.email_on_error)
@@ -96,51 +89,9 @@ def carry_out(
         _count(plan, outcomes, deps)
         refused |= learn(plan, outcomes, deps)
         _come_back(plan, outcomes, deps)
+        follow_creation(outcomes, deps)
         deps.outbox.send_workers(row for outcome in outcomes for row in outcome.written)
     return plan
-
-
-def new_worker(
-    plan: Plan,
-    order: Order,
-    machine: Sighting,
-    lifecycle: Lifecycle,
-    created: datetime,
-    *,
-    launch_limit: timedelta,
-) -> Worker:
-    """The row of a machine that was ordered, with the event that tells of it.
-
-    ``launch_limit`` is how long the cloud may take until the machine runs, at least.
-    """
-    worker = Worker(
-        key=machine.key,
-        provider_id=plan.provider_id,
-        location=machine.location,
-        state=State.REQUESTED,
-        capacity=order.capacity_per_instance,
-        created=created,
-        modified=created,
-        version=1,
-        launch_config_id=order.launch_config_id,
-        order_id=order.order_id,
-        deadline=created + max(launch_limit, lifecycle.registration_limit),
-        registration=lifecycle.registration_limit,
-        decision=plan.tick,
-        reregistration=lifecycle.reregistration,
-        queue_inactivity=lifecycle.queue_inactivity,
-        identity=machine.identity,
-    )
-    event = worker_event(
-        WORKER_REQUESTED, worker, at=created, reason=f"ordered by plan {plan.tick}"
-    )
-    return replace(worker, unsent=(event,))
-
-
-def settled(order: Order, launched: int, error: CloudError | None = None) -> Order:
-    """An order of which no more machines will come."""
-    told = {"kind": error.kind, "code": error.code, "message": str(error)[:500]} if error else None
-    return replace(order, state=OrderState.SETTLED, launched=launched, error=told, not_before=None)
 
 
 def count_outcome(
@@ -177,40 +128,6 @@ def _sent(order: Order, now: datetime) -> Order:
 def _replaced(plan: Plan, changed: Iterable[Order]) -> tuple[Order, ...]:
     by_id = {order.order_id: order for order in changed}
     return tuple(by_id.get(order.order_id, order) for order in plan.orders)
-
-
-def _launch(
-    plan: Plan, order: Order, *, bodies: Mapping[str, Json], lifecycle: Lifecycle, deps: Deps
-) -> Outcome:
-    """One call, and the rows of its machines."""
-    request = LaunchOrder(
-        order_id=order.order_id,
-        pool_id=plan.pool_id,
-        provider_id=plan.provider_id,
-        launch_config_id=order.launch_config_id,
-        location=order.location,
-        count=order.count,
-        body=bodies[order.launch_config_id],
-        inputs=plan.inputs,
-    )
-    try:
-        launched = deps.provider.launch(request)
-    except ThrottledError as error:
-        return Outcome(replace(order, not_before=deps.clock() + error.retry_after), error=error)
-    except CloudError as error:
-        lost = isinstance(error, CloudUnavailableError) and not isinstance(error, NotReachedError)
-        if lost or order.doubtful:
-            logger.warning("an order's answer was lost", order=order.order_id, error=str(error))
-            return Outcome(order, error=error)
-        return Outcome(settled(order, 0, error), error=error)
-    now = deps.clock()
-    limit = deps.timing.launch
-    rows = [
-        new_worker(plan, order, machine, lifecycle, now, launch_limit=limit)
-        for machine in launched.machines
-    ]
-    written = deps.stores.workers.put_all_new(rows)
-    return Outcome(settled(order, len(rows), launched.error), written, launched.error)
 
 
 def _report_failures(plan: Plan, outcomes: Iterable[Outcome], deps: Deps, *, mails: bool) -> None:

@@ -9,7 +9,7 @@ was seen: a pool whose machines all vanished must hear of it.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from worker_manager.core.messages import ScanPool
 from worker_manager.core.model import Location, MachineStatus, Sighting
 from worker_manager.core.sightings import CONSISTENT_LISTS, too_many_strays
 from worker_manager.metrics import meter
+from worker_manager.providers.protocol import Names
 from worker_manager.queues import Message
 from worker_manager.reconcile.moves import leave_pools
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from worker_manager.reconcile.deps import Deps
+
+IDENTIFIED_WITHIN = timedelta(hours=2)
+"""Of its launch a machine is seen to run, and its row says who it is from then on."""
 
 LARGEST_MESSAGE = 200_000
 """Bytes of a message that still goes through the queue; a larger one goes through a blob."""
@@ -196,7 +200,7 @@ def _send(listing: Listing, members: Sequence[Membership], tick: Tick, deps: Dep
             tick=tick.name,
             listed_at=listing.began,
             complete_at=listing.ended,
-            sightings=tuple(sightings),
+            sightings=tuple(_told(sighting, listing.began, deps) for sighting in sightings),
             strays_reported=place.strays > 0 and not held,
         )
         for pool_id, sightings in by_pool.items()
@@ -204,6 +208,14 @@ def _send(listing: Listing, members: Sequence[Membership], tick: Tick, deps: Dep
     messages = [message for scan in scans if (message := _message(scan, deps))]
     deps.senders["scan"].send(messages)
     return len(messages)
+
+
+def _told(sighting: Sighting, began: datetime, deps: Deps) -> Sighting:
+    """What a pool's scan needs: who a machine is only if its row may not say so yet."""
+    young = sighting.launched is not None and began - sighting.launched < IDENTIFIED_WITHIN
+    if not sighting.identity or (young and isinstance(deps.provider, Names)):
+        return sighting
+    return replace(sighting, identity={})
 
 
 def _message(scan: ScanPool, deps: Deps) -> Message | None:

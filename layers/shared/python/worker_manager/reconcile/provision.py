@@ -20,7 +20,7 @@ from worker_manager.core.model import Pool, WorkerKey
 from worker_manager.core.moments import to_wire
 from worker_manager.core.planning import Decision, as_plan, decide
 from worker_manager.observing import Around, look_around, observe
-from worker_manager.reconcile.finishing import bodies_of, finish
+from worker_manager.reconcile.finishing import configs_of, finish
 from worker_manager.reconcile.healing import confirm, end_pauses, tell_changes
 from worker_manager.reconcile.launching import carry_out
 from worker_manager.reconcile.telling_to_go import write_answers
@@ -157,8 +157,8 @@ def _act(
     if noted is None:
         return Report(pool.pool_id, "lost to another planner")
     tell_changes(pool, control.breakers, decision.probing.breakers)
-    bodies = bodies_of(pool.pool_id, plan.orders, deps)
-    done = carry_out(plan, plan.orders, pool=pool, bodies=bodies, deps=deps, deadline=deadline)
+    configs = configs_of(pool, plan.orders, deps)
+    done = carry_out(plan, plan.orders, pool=pool, configs=configs, deps=deps, deadline=deadline)
     if done is not None and not any(order.is_open for order in done.orders):
         deps.stores.plans.close(done, noted)
     ordered = sum(order.count for order in plan.orders)

@@ -8,14 +8,17 @@ up by id before they count as gone; strays that an open plan ordered are adopted
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.errors import CloudError, QueueUnavailableError
-from worker_manager.core.lifecycle import Verdict, settle
+from worker_manager.core.lifecycle import Launched, Verdict, settle
 from worker_manager.core.messages import ScanPool
 from worker_manager.core.model import MachineStatus, State, Worker
 from worker_manager.core.sightings import match
-from worker_manager.reconcile.settling import Settling, terminate
+from worker_manager.providers.protocol import Names
+from worker_manager.reconcile.healing import learn_late
+from worker_manager.reconcile.settling import Settling, terminate, whole
 from worker_manager.reconcile.strays import deal_with_strays
 from worker_manager.reconcile.ticks import is_stale
 from worker_manager.telemetry import logger
@@ -54,11 +57,15 @@ def scan(message: ScanPool, deps: Deps) -> dict[str, Any]:
     found = match(
         live, message.sightings, listed_at=message.listed_at, list_lag=deps.timing.list_lag
     )
-    statuses = [(worker, sighting.status) for worker, sighting in found.seen]
-    statuses += _look_up(message, found.missing, deps)
+    seen = [
+        Seen(worker, sighting.status, identity=sighting.identity) for worker, sighting in found.seen
+    ]
+    seen += _look_up(message, _ripe(message, found.missing, deps), deps)
     settling = Settling(deps, now)
-    for worker, verdict in judge(message.pool_id, statuses, now, deps):
-        settling.write(worker, verdict)
+    for one, verdict in judge(message.pool_id, seen, now, deps):
+        worker = _identified(one, verdict, deps)
+        if settling.write(worker, verdict) and one.failure is not None:
+            learn_late(worker, one.failure, deps)
     terminate(message.location, settling.to_terminate, deps)
     if deal_with_strays(message, found.strays, deps):
         _tell_provision(message, deps)
@@ -77,13 +84,23 @@ def scan(message: ScanPool, deps: Deps) -> dict[str, Any]:
     return report
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What its cloud says of one of our workers."""
+
+    worker: Worker
+    status: MachineStatus
+    failure: CloudError | None = None
+    identity: Json = field(default_factory=dict)
+
+
 def judge(
-    pool_id: str, statuses: Sequence[tuple[Worker, MachineStatus]], now: datetime, deps: Deps
-) -> list[tuple[Worker, Verdict]]:
+    pool_id: str, seen: Sequence[Seen], now: datetime, deps: Deps
+) -> list[tuple[Seen, Verdict]]:
     """Settle each worker; the queue is asked once, and only if somebody has registered."""
     activity: Mapping[tuple[str, str], Activity] = {}
     known = False
-    if any(worker.state is State.RUNNING for worker, _ in statuses):
+    if any(one.worker.state is State.RUNNING for one in seen):
         try:
             activity = deps.queue.activity(pool_id)
             known = True
@@ -91,36 +108,66 @@ def judge(
             logger.warning("the queue did not answer", pool=pool_id, error=str(error))
     return [
         (
-            worker,
+            one,
             settle(
-                worker,
-                status,
-                activity.get((worker.key.group, worker.key.worker_id)),
+                one.worker,
+                one.status,
+                activity.get((one.worker.key.group, one.worker.key.worker_id)),
                 activity_known=known,
                 now=now,
                 timing=deps.timing,
+                refusal=one.failure,
             ),
         )
-        for worker, status in statuses
+        for one in seen
     ]
 
 
-def _look_up(
-    message: ScanPool, missing: Sequence[Worker], deps: Deps
-) -> list[tuple[Worker, MachineStatus]]:
+def _ripe(message: ScanPool, missing: Sequence[Worker], deps: Deps) -> Sequence[Worker]:
+    """Missing workers less those that were announced, but maybe not asked for yet."""
+    if not isinstance(deps.provider, Names) or all(w.launched is not None for w in missing):
+        return missing
+    control = deps.stores.pools.control(message.pool_id)
+    waiting = {
+        order.order_id
+        for plan in deps.stores.plans.open_plans(control, deps.provider_id)
+        for order in plan.orders
+        if order.is_open
+    }
+    return [w for w in missing if w.state is not State.REQUESTED or w.order_id not in waiting]
+
+
+def _look_up(message: ScanPool, missing: Sequence[Worker], deps: Deps) -> list[Seen]:
     """Ask for those that the list lacks; unanswered ones are not judged."""
     if not missing:
         return []
     try:
-        answers = deps.provider.lookup(message.location, missing)
+        answers = deps.provider.lookup(message.location, whole(missing, deps))
     except CloudError as error:
         logger.warning("a lookup failed", place=message.location, code=error.code)
         return []
     return [
-        (worker, found.status if (found := answers[worker.key]) else MachineStatus.GONE)
+        Seen(worker, found.status, found.failure) if found else Seen(worker, MachineStatus.GONE)
         for worker in missing
         if worker.key in answers
+        for found in [answers[worker.key]]
     ]
+
+
+def _identified(one: Seen, verdict: Verdict, deps: Deps) -> Worker:
+    """The worker, with what the list told of its machine written down where it is seen to run.
+
+    A machine may register long before its creation is over, and has to prove who it is.
+    """
+    if not isinstance(verdict, Launched) or not one.identity:
+        return one.worker
+    row = deps.stores.workers.get(one.worker.key)
+    if row is None or row.version != one.worker.version:
+        return one.worker
+    identity = {**row.identity, **one.identity}
+    if identity == row.identity:
+        return one.worker
+    return deps.stores.workers.change(row, identity=identity) or one.worker
 
 
 def _tell_provision(message: ScanPool, deps: Deps) -> None:

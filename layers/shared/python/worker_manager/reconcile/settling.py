@@ -19,6 +19,7 @@ from worker_manager.core.ids import derived_slugid
 from worker_manager.core.lifecycle import Gone, Keep, Launched, Note, Stop, StopAgain, Verdict
 from worker_manager.core.model import Json, Location, PoolError, State, Worker
 from worker_manager.metrics import meter
+from worker_manager.providers.protocol import Names, Stepwise
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
 from worker_manager.store.provider_status import Activity
 from worker_manager.telemetry import logger
@@ -44,8 +45,9 @@ class Settling:
     to_terminate: list[Worker] = field(default_factory=list)
     errors: list[PoolError] = field(default_factory=list)
 
-    def write(self, worker: Worker, verdict: Verdict) -> None:
-        """Write one verdict, if nobody changed the row since it was read."""
+    def write(self, worker: Worker, verdict: Verdict) -> bool:
+        """Write one verdict, if nobody changed the row since it was read; whether it changed."""
+        before = len(self.changed)
         match verdict:
             case Keep():
                 pass
@@ -65,6 +67,7 @@ class Settling:
                 self._stuck(worker)
             case _:
                 assert_never(verdict)
+        return len(self.changed) > before
 
     def tell(self) -> None:
         """Publish what was written."""
@@ -103,7 +106,7 @@ class Settling:
         if failure is None or worker.launch_config_id is None:
             written = self.deps.stores.workers.change(worker, **changes)
         else:
-            written = self._fail(worker, worker.launch_config_id, failure, changes)
+            written = self._fail(worker, worker.launch_config_id, verdict, changes)
         if written is not None:
             self.changed.append(written)
             logger.info(
@@ -116,11 +119,12 @@ class Settling:
         return written
 
     def _fail(
-        self, worker: Worker, launch_config_id: str, failure: str, changes: Json
+        self, worker: Worker, launch_config_id: str, verdict: Stop | Gone, changes: Json
     ) -> Worker | None:
         """Write ``changes`` together with the error; then count it against the launch config."""
-        title = f"Worker {failure.replace('-', ' ')}"
-        error = self._error(worker, failure, title, changes["stop_reason"])
+        failure = verdict.failure or ""
+        title = "Operation Error" if verdict.code else f"Worker {failure.replace('-', ' ')}"
+        error = self._error(worker, failure, title, changes["stop_reason"], code=verdict.code)
         written = self._record(worker, error, changes)
         if written is not None:
             self.deps.stores.health.add(
@@ -164,7 +168,9 @@ class Settling:
             "a machine does not go away", pool=worker.key.pool_id, worker=worker.key.worker_id
         )
 
-    def _error(self, worker: Worker, kind: str, title: str, description: str) -> PoolError:
+    def _error(
+        self, worker: Worker, kind: str, title: str, description: str, *, code: str | None = None
+    ) -> PoolError:
         """An error of a worker, once for each version of its row."""
         return PoolError(
             error_id=derived_slugid("worker", worker.key, kind, worker.version),
@@ -174,7 +180,7 @@ class Settling:
             title=title,
             description=description,
             extra={
-                "code": kind,
+                "code": code or kind,
                 "workerGroup": worker.key.group,
                 "workerId": worker.key.worker_id,
             },
@@ -182,12 +188,20 @@ class Settling:
         )
 
 
+def whole(workers: Sequence[Worker], deps: Deps) -> Sequence[Worker]:
+    """The workers as a provider needs them that keeps facts of its own in their rows."""
+    if not isinstance(deps.provider, Names | Stepwise):
+        return workers
+    rows = deps.stores.workers.get_many(worker.key for worker in workers)
+    return [rows.get(worker.key, worker) for worker in workers]
+
+
 def terminate(location: Location, workers: Sequence[Worker], deps: Deps) -> None:
     """Delete machines; what fails is tried again by the next scan, whose rows still say so."""
     if not workers:
         return
     try:
-        result = deps.provider.terminate(workers)
+        result = deps.provider.terminate(whole(workers, deps))
     except CloudError as error:
         logger.warning("a delete failed", place=location, code=error.code, count=len(workers))
         if isinstance(error, NotAuthorizedError):

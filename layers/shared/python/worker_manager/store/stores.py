@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from worker_manager.store.plans import PlanStore
     from worker_manager.store.pools import PoolStore
     from worker_manager.store.provider_status import ProviderStatusStore
+    from worker_manager.store.slots import SlotStore
     from worker_manager.store.workers import WorkerStore
 
 
@@ -28,3 +29,4 @@ class Stores:
     statuses: ProviderStatusStore
     offerings: OfferingStore
     pauses: PauseStore
+    slots: SlotStore

@@ -108,6 +108,7 @@ class ProviderItem(Model):
     events of pools and errors that are not yet published.  Partition ``#mail-due``: errors that
     nobody was mailed of yet; ``#mail``: what each pool's owner was told, under the pool's id.
     A provider's partition also says under ``#status#<activity>`` that it fails at something.
+    Partition ``#slots#<provider id>``: see ``store.slots``.
     """
 
     class Meta:
@@ -142,6 +143,8 @@ class ProviderItem(Model):
     ttl = NumberAttribute(null=True)
     version = NumberAttribute(null=True)
     mail = CompactJson(null=True)
+    # #slots#<provider id>
+    slots = NumberAttribute(null=True)
     # #status#<activity>
     since = MomentAttribute(null=True)
     seen = MomentAttribute(null=True)

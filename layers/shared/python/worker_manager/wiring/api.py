@@ -25,6 +25,8 @@ from worker_manager.wiring.base import Base, later, now
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from worker_manager.identity.azure_certificates import AzureAnchors
+    from worker_manager.identity.google_keys import GoogleKeys
     from worker_manager.queues import Sender
     from worker_manager.taskcluster.auth import Authenticator
 
@@ -77,6 +79,27 @@ class Api(Base):
             return False
         return self.settings.queue_root_url == self.settings.root_url
 
+    # Where no machine of their cloud registers, their libraries are not loaded.
+
+    def _google_keys(self) -> GoogleKeys:
+        from worker_manager.identity.google_keys import (  # noqa: PLC0415
+            CERTIFICATES_URL,
+            GoogleKeys,
+        )
+
+        return GoogleKeys(self.settings.google_certificates_url or CERTIFICATES_URL)
+
+    def _azure_anchors(self) -> AzureAnchors:
+        from worker_manager.identity import azure_certificates  # noqa: PLC0415
+        from worker_manager.identity.azure_downloads import IssuerDownloads  # noqa: PLC0415
+
+        given = self.settings.trusted_azure_roots
+        further = azure_certificates.load_roots([given]) if given else ()
+        return azure_certificates.AzureAnchors(
+            (*azure_certificates.bundled_roots(), *further),
+            IssuerDownloads(further_hosts=self.settings.azure_issuer_hosts),
+        )
+
     def deps(self) -> ApiDeps:
         """For the worker-manager's API."""
         given = self.settings.trusted_ec2_keys
@@ -98,6 +121,8 @@ class Api(Base):
             new_slugid=new_slugid,
             timing=self.timing,
             trusted_keys=(*bundled_keys(), *(load_keys([given]) if given else ())),
+            google_keys=later(self._google_keys),
+            azure_anchors=later(self._azure_anchors),
             page_bytes=self.settings.page_bytes,
             started=now(),
         )

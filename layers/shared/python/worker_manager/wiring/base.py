@@ -30,6 +30,7 @@ from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
 from worker_manager.store.provider_status import ProviderStatusStore
+from worker_manager.store.slots import SlotStore
 from worker_manager.store.stores import Stores
 from worker_manager.store.tables import Tables
 from worker_manager.store.workers import WorkerStore
@@ -126,6 +127,7 @@ class Base:
             statuses=ProviderStatusStore(self.tables),
             offerings=OfferingStore(self.tables),
             pauses=PauseStore(self.tables),
+            slots=SlotStore(self.tables),
         )
 
     @cached_property

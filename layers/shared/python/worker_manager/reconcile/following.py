@@ -1,0 +1,158 @@
+"""Following what a cloud accepted until the machine exists, or does not.
+
+A cloud that answers "accepted" tells later what came of it.  The launch sends a delayed message,
+and each look that finds something still in the making sends the next one.  A creation that failed
+becomes an error of its launch config, counted and told to all pools as a refused call is (B33); a
+worker that registered outlives any doubt about its creation (B32).  If a message is lost, lists
+tell the same, only later and without the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from worker_manager.core.errors import CloudError, ThrottledError
+from worker_manager.core.lifecycle import Stop
+from worker_manager.core.messages import Follow
+from worker_manager.core.model import State, Worker
+from worker_manager.providers.protocol import Failed, Made, Pending, Slots, Step, Stepwise
+from worker_manager.queues import Message
+from worker_manager.reconcile.healing import Outcome, learn_late
+from worker_manager.reconcile.settling import Settling, terminate
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from worker_manager.core.model import WorkerKey
+    from worker_manager.reconcile.deps import Deps
+
+UNANSWERED = timedelta(seconds=30)
+"""Until the next look at a machine of which the cloud told nothing."""
+LONGEST = timedelta(hours=3)
+"""After which nobody follows any more: the launch is overdue by then, and leftovers are swept."""
+
+
+def follow_creation(outcomes: Iterable[Outcome], deps: Deps) -> None:
+    """Have the machines that were accepted looked at again, an order a message."""
+    messages = []
+    for outcome in outcomes:
+        if outcome.follow_after is not None and outcome.followed:
+            order = outcome.order
+            follow = Follow(
+                order.location, tuple(outcome.followed), order.order_id, since=deps.clock()
+            )
+            messages.append(_message(follow, outcome.follow_after))
+    if messages:
+        deps.senders["advance"].send(messages)
+
+
+def follow(message: Follow, deps: Deps) -> None:
+    """Look once at these machines, write down what came of them, and come back for the others.
+
+    Raises whatever keeps the table from being read or written: the message comes again.
+    """
+    provider = deps.provider
+    if not isinstance(provider, Stepwise):
+        return
+    rows = [
+        row for row in deps.stores.workers.get_many(message.keys).values() if _concerns(row, deps)
+    ]
+    if not rows:
+        return
+    try:
+        steps = provider.follow(message.location, rows)
+    except CloudError as error:
+        wait = error.retry_after if isinstance(error, ThrottledError) else UNANSWERED
+        logger.warning("creations were not followed", order=message.order_id, code=error.code)
+        _come_back(message, [row.key for row in rows], wait, deps)
+        return
+    settle_steps(rows, steps, message, deps)
+
+
+@dataclass(slots=True)
+class _Look:
+    """What one look at an order's machines came to."""
+
+    waiting: list[WorkerKey]
+    wait: timedelta | None = None
+
+    def again(self, key: WorkerKey, after: timedelta) -> None:
+        """Look at this one again, with the others that wait, as soon as the first asks for it."""
+        self.waiting.append(key)
+        self.wait = after if self.wait is None else min(self.wait, after)
+
+
+def settle_steps(
+    rows: Iterable[Worker], steps: Mapping[WorkerKey, Step], message: Follow, deps: Deps
+) -> None:
+    """Write down how far each creation is."""
+    look, settling, ended = _Look([]), Settling(deps, deps.clock()), []
+    for row in rows:
+        match steps.get(row.key):
+            case None:
+                look.again(row.key, UNANSWERED)
+            case Pending(after):
+                look.again(row.key, after)
+            case Made(identity):
+                if identity != row.identity:
+                    deps.stores.workers.change(row, identity=identity)
+                ended.append(row)
+            case Failed() as step:
+                _fail(row, step, settling, deps)
+                ended.append(row)
+    _give_back(ended, message.order_id, deps)
+    terminate(message.location, settling.to_terminate, deps)
+    settling.tell()
+    if look.wait is not None:
+        _come_back(message, look.waiting, look.wait, deps)
+
+
+def _fail(row: Worker, step: Failed, settling: Settling, deps: Deps) -> None:
+    """End a worker whose machine was not made, unless it is there and registered, or told to go."""
+    error = step.error
+    if row.state is not State.REQUESTED:
+        logger.warning(
+            "a creation failed of a worker that is there",
+            pool=row.key.pool_id,
+            worker=row.key.worker_id,
+            state=row.state,
+            code=error.code,
+        )
+        return
+    if settling.write(row, Stop(str(error), error.kind, code=error.code)):
+        learn_late(row, error, deps)
+
+
+def _concerns(row: Worker, deps: Deps) -> bool:
+    """Whether there is anything to find out about a worker, or to tidy up after it."""
+    if row.state in (State.REQUESTED, State.RUNNING):
+        return True
+    return isinstance(deps.provider, Slots) and deps.provider.slots_of(row) is not None
+
+
+def _give_back(rows: Iterable[Worker], order_id: str, deps: Deps) -> None:
+    """Free what these workers' creation held."""
+    if not isinstance(deps.provider, Slots):
+        return
+    names: dict[str, int] = {}
+    for row in rows:
+        name = deps.provider.slots_of(row)
+        if name is not None:
+            names[name] = names.get(name, 0) + 1
+    for name, count in names.items():
+        deps.stores.slots.give_back(deps.provider_id, name, order_id, count)
+
+
+def _come_back(message: Follow, keys: Iterable[WorkerKey], wait: timedelta, deps: Deps) -> None:
+    if deps.clock() - message.since > LONGEST:
+        logger.error("creations are no longer followed", order=message.order_id)
+        return
+    again = Follow(message.location, tuple(keys), message.order_id, message.since)
+    deps.senders["advance"].send([_message(again, wait)])
+
+
+def _message(follow: Follow, wait: timedelta) -> Message:
+    return Message(follow.to_json(), delay=max(1, min(900, round(wait.total_seconds()))))
