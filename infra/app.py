@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aws_cdk import App
 
-from infra.build_layers import LAMBDA, LAYERS, PULSE, RUNTIME, content_hash
+from infra.build_layers import CLOUDS, LAMBDA, LAYERS, PULSE, RUNTIME, content_hash
 from infra.constructs.notices import NoticeForwarding
 from infra.settings import STAGES, StageSettings
 from infra.stack import Code, WorkerManagerStack
@@ -63,6 +63,7 @@ def deployed_code() -> Code:
         shared_layer=ROOT / "layers" / "shared",
         runtime_layer=LAMBDA.folder(RUNTIME),
         pulse_layer=LAMBDA.folder(PULSE),
+        cloud_layers={cloud: LAMBDA.folder(cloud) for cloud in CLOUDS},
         hash_of=hash_of,
     )
 

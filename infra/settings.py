@@ -24,7 +24,13 @@ _ADDRESS = re.compile(r"[^\s@<>,;\"]+@[A-Za-z0-9.-]+", re.ASCII)
 TICKS = (5, 6, 10, 12, 15, 20, 30, 60)
 """The seconds that may lie between two ticks: whole parts of the schedule's minute."""
 
-ProviderType = Literal["aws", "static"]
+ProviderType = Literal["aws", "azure", "google", "static"]
+
+_OPTIONS: Mapping[ProviderType, tuple[str, ...]] = {
+    "azure": ("subscription", "resource_group"),
+    "google": ("project", "service_account_id", "service_account_email"),
+}
+"""What a provider of a type must be told, and no other may be."""
 
 FrontDoor = Literal["rest", "load-balancer"]
 """An API Gateway REST API, paid by the request, or an Application Load Balancer, by the hour."""
@@ -46,19 +52,48 @@ LOG_DAYS = (1, 3, 7, 14, 30, 60, 90, 180, 365)
 class ProviderSettings:
     """A provider as pools name it.
 
-    ``instance_roles`` are the ARNs of the roles that its instance profiles carry.
     ``concurrency`` bounds the pools (and pool-locations) worked on at once, 2 or more.
+    AWS: ``instance_roles`` are the ARNs of the roles that its instance profiles carry.
+    Google: ``project`` is where machines are, ``service_account_id`` (its numeric id) and
+    ``service_account_email`` the account that machines run as.
+    Azure: ``subscription`` is where machines are, ``resource_group`` where those are whose launch
+    config names no other.
     """
 
     provider_id: str
     provider_type: ProviderType
-    instance_roles: tuple[str, ...] = ()
     concurrency: int = 5
+    instance_roles: tuple[str, ...] = ()
+    project: str = ""
+    service_account_id: str = ""
+    service_account_email: str = ""
+    subscription: str = ""
+    resource_group: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what Lambda would refuse only after minutes of deployment."""
+        """Refuse what would fail only after minutes of deployment, or mean nothing."""
         if self.concurrency < 2:
             raise ValueError(f"{self.provider_id}: concurrency must be at least 2")
+        own = _OPTIONS.get(self.provider_type, ())
+        for name in (name for names in _OPTIONS.values() for name in names):
+            if bool(getattr(self, name)) != (name in own):
+                wants = "needs" if name in own else "has no"
+                raise ValueError(f"{self.provider_id}: type {self.provider_type} {wants} {name}")
+        if self.instance_roles and self.provider_type != "aws":
+            raise ValueError(f"{self.provider_id}: instance_roles are AWS's")
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What its functions are told of its cloud, under the library's names."""
+        return {
+            _in_wire_case(name): getattr(self, name)
+            for name in _OPTIONS.get(self.provider_type, ())
+        }
+
+    @property
+    def is_reached_by_role(self) -> bool:
+        """Whether functions' roles say what they may do in the cloud, and not a secret alone."""
+        return self.provider_type == "aws"
 
     @property
     def gives_notice(self) -> bool:
@@ -69,6 +104,11 @@ class ProviderSettings:
     def has_loop(self) -> bool:
         """Whether machines are launched and listed, as opposed to standing in somebody's rack."""
         return self.provider_type != "static"
+
+
+def _in_wire_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.title() for word in others)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +283,22 @@ class StageSettings:
 
 _AWS = ProviderSettings(provider_id="aws", provider_type="aws")
 _STATIC = ProviderSettings(provider_id="static", provider_type="static")
+_SIMULATED = (
+    ProviderSettings(
+        provider_id="google",
+        provider_type="google",
+        project="simulated-project",
+        service_account_id="100000000000000000001",
+        service_account_email="worker@simulated-project.iam.gserviceaccount.com",
+    ),
+    ProviderSettings(
+        provider_id="azure",
+        provider_type="azure",
+        subscription="00000000-0000-4000-8000-000000000001",
+        resource_group="simulated-workers",
+    ),
+)
+"""Google Cloud and Azure as they are on one machine; a stage names its own project and so on."""
 
 STAGES: Mapping[str, StageSettings] = {
     stage.name: stage
@@ -265,7 +321,7 @@ STAGES: Mapping[str, StageSettings] = {
         StageSettings(
             name="local",
             root_url="http://127.0.0.1:5080",
-            providers=(_AWS, _STATIC),
+            providers=(_AWS, *_SIMULATED, _STATIC),
             mail_from="worker-manager@example.com",
             tick_seconds=5,
             list_lag_seconds=2,

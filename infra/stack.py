@@ -32,7 +32,7 @@ from worker_manager.api.load_balancer import LARGEST_PLAIN
 from worker_manager.store.audit import TRAIL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from constructs import Construct
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 class Code:
     """Where the code is: a folder a function, and a folder a layer.
 
+    ``cloud_layers`` are the SDKs of clouds by provider type; AWS's is in the runtime layer.
     ``hash_of`` names a folder's content; where it answers ``None``, CDK reads the content.
     """
 
@@ -51,6 +52,7 @@ class Code:
     shared_layer: Path
     runtime_layer: Path
     pulse_layer: Path
+    cloud_layers: Mapping[str, Path]
     hash_of: Callable[[Path], str | None]
 
 
@@ -123,7 +125,10 @@ class WorkerManagerStack(Stack):
                 layer=self._layer("PulseLayer", code.pulse_layer, code),
             )
             self._unattended["pulse"] = pulse.function
-        self.loops = self._provider_loops()
+        self.loops = self._provider_loops(code)
+        self._unattended |= {
+            f"sweep-{loop.provider.provider_id}": loop.sweep for loop in self.loops
+        }
         self._by_the_clock()
         self._front_door()
         if settings.is_watched:
@@ -160,6 +165,23 @@ class WorkerManagerStack(Stack):
         self.trusted_keys = parameter(
             "TrustedEc2Keys", "", "Public keys for identity documents besides AWS's own, as PEM"
         )
+        self.google_certificates = parameter(
+            "GoogleCertificatesUrl", "", "Where certificates for identity tokens are, if elsewhere"
+        )
+        self.trusted_azure_roots = parameter(
+            "TrustedAzureRoots", "", "Roots for attested documents besides Azure's own, as PEM"
+        )
+        self.azure_issuer_hosts = parameter(
+            "AzureIssuerHosts",
+            "",
+            "Hosts of certificates besides Azure's own, by commas",
+        )
+        self.cloud_endpoints = {
+            cloud: parameter(
+                f"{cloud.title()}Endpoint", "", "Where the cloud is, for one simulated on loopback"
+            )
+            for cloud in ("azure", "google")
+        }
 
     def _layers(self, code: Code) -> list[lambda_.ILayerVersion]:
         return [
@@ -184,7 +206,10 @@ class WorkerManagerStack(Stack):
     def _providers(self) -> str:
         return json.dumps(
             {
-                provider.provider_id: {"providerType": provider.provider_type}
+                provider.provider_id: {
+                    "providerType": provider.provider_type,
+                    **provider.options,
+                }
                 for provider in self._settings.providers
             }
         )
@@ -214,7 +239,8 @@ class WorkerManagerStack(Stack):
             removal_policy=RemovalPolicy.DESTROY,
         )
 
-    def _provider_loops(self) -> list[ProviderLoop]:
+    def _provider_loops(self, code: Code) -> list[ProviderLoop]:
+        types = {provider.provider_type for provider in self._settings.providers}
         around = Surroundings(
             service=self.service,
             tables=self.tables,
@@ -222,6 +248,12 @@ class WorkerManagerStack(Stack):
             bucket=self.bucket,
             auth_secret=self.auth_secret,
             queue_root_url=self.queue_root_url,
+            cloud_layers={
+                cloud: self._layer(f"{cloud.title()}Layer", folder, code)
+                for cloud, folder in code.cloud_layers.items()
+                if cloud in types
+            },
+            cloud_endpoints=self.cloud_endpoints,
         )
         return [
             ProviderLoop(self, f"Loop-{provider.provider_id}", provider=provider, around=around)
@@ -261,7 +293,12 @@ class WorkerManagerStack(Stack):
             "workers_api": self._function("workers_api")
             .adds_to(tables.pools, partitions=f"*{TRAIL}")
             .writes(tables.providers, tables.workers, tables.errors, tables.health)
-            .knows(WM_TRUSTED_EC2_KEYS=self.trusted_keys),
+            .knows(
+                WM_TRUSTED_EC2_KEYS=self.trusted_keys,
+                WM_GOOGLE_CERTS_URL=self.google_certificates,
+                WM_TRUSTED_AZURE_ROOTS=self.trusted_azure_roots,
+                WM_AZURE_ISSUER_HOSTS=self.azure_issuer_hosts,
+            ),
         }
         for function in functions.values():
             function.publishes_to(self.bus).sends_to_any("WM_QUEUES", inboxes)

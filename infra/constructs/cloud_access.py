@@ -1,4 +1,7 @@
-"""What a provider's functions may do in the cloud: the smallest statements that do the job."""
+"""What a provider's functions may do in EC2: the smallest statements that do the job.
+
+In other clouds it is the account in the provider's secret that may; the README says what.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,16 @@ def may_terminate(function: ServiceFunction, *, deployment: str) -> ServiceFunct
     return function.allow(
         ["ec2:TerminateInstances"],
         resources=[_in_any_region("instance")],
+        conditions={"StringEquals": {f"aws:ResourceTag/{DEPLOYMENT_TAG}": deployment}},
+    )
+
+
+def may_sweep(function: ServiceFunction, *, deployment: str) -> ServiceFunction:
+    """See volumes, and delete those that carry our deployment's tag."""
+    function.allow(["ec2:DescribeVolumes"], resources=["*"])
+    return function.allow(
+        ["ec2:DeleteVolume"],
+        resources=[_in_any_region("volume")],
         conditions={"StringEquals": {f"aws:ResourceTag/{DEPLOYMENT_TAG}": deployment}},
     )
 

@@ -136,6 +136,7 @@ class Dashboard(Construct):
                 [
                     numbers.of("MissingMachines", provider_id, statistic="Sum"),
                     numbers.of("StrayMachines", provider_id, statistic="Sum"),
+                    numbers.of("Leftovers", provider_id, statistic="Maximum"),
                     numbers.of("Crashes", provider_id, statistic="Sum"),
                 ],
             ),

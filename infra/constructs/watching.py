@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _MINUTE = Duration.minutes(1)
 _FAULTS = 5
 """Answers with 5xx within a minute."""
+_LEFTOVERS = 10
+"""Things without a machine, at each look within an hour: they cannot be removed, or come again."""
 _UNKNOWN_FAILURES = 5
 """Messages within five minutes that failed for a reason that nobody foresaw."""
 
@@ -47,7 +49,7 @@ class Watching(Construct):
     ) -> None:
         """``faults`` are the front door's 5xx answers.
 
-        ``functions`` belong to no provider, and nobody waits for what they answer.
+        ``functions`` are those that nobody waits for, and no other alarm tells of.
         """
         super().__init__(scope, construct_id)
         self._settings = settings
@@ -136,6 +138,13 @@ class Watching(Construct):
             "stuck-machines",
             provider_id,
             numbers.of("Failures", provider_id, kind="stuck-stopping", statistic="Sum"),
+        )
+        self._alarm(
+            "leftovers",
+            provider_id,
+            numbers.of("Leftovers", provider_id, statistic="Minimum"),
+            at=_LEFTOVERS,
+            periods=12,
         )
 
     def _dead_letters(self) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.build_layers import HERE, PULSE, RUNTIME, build
+from infra.build_layers import CLOUDS, HERE, PULSE, RUNTIME, build
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,12 +36,13 @@ def _wanted_stamp() -> str:
 
 
 def local_template() -> Path:
-    """Build the layer and synthesise, each unless current; return the template's path.
+    """Build the layers and synthesise, each unless current; return the template's path.
 
     Functions and the shared layer are uploaded from where they lie, so that a change to them
     needs no synthesis.
     """
-    build(RUNTIME, target=HERE)
+    for layer in (RUNTIME, *CLOUDS):
+        build(layer, target=HERE)
     stamp = _OUT.with_suffix(".stamp")
     _OUT.parent.mkdir(parents=True, exist_ok=True)
     with _OUT.with_suffix(".lock").open("w") as lock:
@@ -70,6 +71,7 @@ def main() -> None:
         shared_layer=ROOT / "layers" / "shared",
         runtime_layer=HERE.folder(RUNTIME),
         pulse_layer=HERE.folder(PULSE),
+        cloud_layers={cloud: HERE.folder(cloud) for cloud in CLOUDS},
         hash_of=_name_of,
     )
     synthesise(STAGES["local"], code=code, outdir=_OUT, in_place=True)

@@ -86,6 +86,7 @@ def _production() -> dict[str, Any]:
             shared_layer=layer,
             runtime_layer=layer,
             pulse_layer=layer,
+            cloud_layers={},
             hash_of=lambda folder: folder.name,
         )
         file = synthesise(STAGES["prod"], code=code, outdir=Path(folder) / "out")

@@ -74,6 +74,7 @@ def local_template() -> dict[str, Any]:
             shared_layer=layer,
             runtime_layer=layer,
             pulse_layer=layer,
+            cloud_layers={"azure": layer, "google": layer},
             hash_of=lambda folder: folder.name,
         )
         settings = replace(STAGES["local"], pulse=PulseSettings(url="amqp://127.0.0.1:9"))

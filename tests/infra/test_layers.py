@@ -15,10 +15,14 @@ from infra.build_layers import (
     HERE,
     LAMBDA,
     LAYERS,
+    SIZE_LIMIT_MB,
+    LayerError,
     build,
     compiler,
     foreign_libraries,
     prune,
+    refuse_oversize,
+    size_mb,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,6 +103,20 @@ def test_a_library_for_other_processors_is_found(tmp_path: Path) -> None:
     library("foreign.so", 62)
 
     assert [found.name for found in foreign_libraries(tmp_path, "aarch64")] == ["foreign.so"]
+
+
+def test_a_function_whose_layers_are_too_large_together_is_refused() -> None:
+    sizes = {"shared": 2.0, "runtime": 60.0, "google": SIZE_LIMIT_MB - 62.0, "azure": 100.0}
+    refuse_oversize(sizes)
+
+    with pytest.raises(LayerError, match="azure"):
+        refuse_oversize({**sizes, "azure": SIZE_LIMIT_MB - 61.0})
+
+
+def test_no_function_is_too_large_here() -> None:
+    sizes = {layer: size_mb(build(layer, target=HERE)) for layer in LAYERS}
+
+    refuse_oversize({**sizes, "shared": size_mb(SHARED)})
 
 
 def test_only_the_very_python_of_the_target_compiles() -> None:

@@ -25,6 +25,7 @@ FOLDERS = (
     "scan_tick",
     "scan_pool",
     "advance",
+    "sweep",
     "notices",
     "expire",
     "publish",
@@ -35,7 +36,8 @@ FOLDERS = (
 @pytest.fixture(scope="session")
 def stub_code(tmp_path_factory: pytest.TempPathFactory) -> Code:
     top = tmp_path_factory.mktemp("code")
-    for folder in (*(f"functions/{name}" for name in FOLDERS), "shared", "runtime", "amqp"):
+    layers = ("shared", "runtime", "amqp", "azure", "google")
+    for folder in (*(f"functions/{name}" for name in FOLDERS), *layers):
         (top / folder).mkdir(parents=True)
         (top / folder / "handler.py").write_text(f"# {folder}\n")
     return Code(
@@ -43,6 +45,7 @@ def stub_code(tmp_path_factory: pytest.TempPathFactory) -> Code:
         shared_layer=top / "shared",
         runtime_layer=top / "runtime",
         pulse_layer=top / "amqp",
+        cloud_layers={cloud: top / cloud for cloud in ("azure", "google")},
         hash_of=lambda folder: None,
     )
 

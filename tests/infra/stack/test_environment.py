@@ -63,6 +63,8 @@ def test_every_table_has_the_variable_that_the_library_knows(local_template: Tem
         ),
         ("scan-pool-aws", {"WM_QUEUE_ROOT_URL", "WM_AUTH_SECRET", "WM_BUCKET"}),
         ("advance-aws", {"WM_QUEUE_ADVANCE", "WM_QUEUE_PROVISION", "WM_CLOUD_SECRET"}),
+        ("advance-azure", {"WM_TABLE_ERRORS", "WM_BUS", "WM_CLOUD_ENDPOINT"}),
+        ("sweep-google", {"WM_TABLE_WORKERS", "WM_TABLE_PROVIDERS", "WM_CLOUD_SECRET"}),
         ("notices-aws", {"WM_QUEUE_PROVISION", "WM_CLOUD_SECRET", "WM_BUS"}),
         ("pools-api", {"WM_QUEUES", "WM_AUTH_SECRET", "WM_BUS", "WM_QUEUE_ROOT_URL"}),
         ("workers-api", {"WM_QUEUES", "WM_AUTH_SECRET", "WM_BUS", "WM_TRUSTED_EC2_KEYS"}),
@@ -94,10 +96,28 @@ def test_secrets_are_told_only_to_those_who_open_them(local_template: Template) 
 
 def test_loop_functions_know_their_provider(local_template: Template) -> None:
     for name in names(local_template):
-        belongs_to_loop = name.endswith("-aws")
+        suffix = name.rpartition("-")[2]
         assert environment(local_template, name).get("WM_PROVIDER") == (
-            "aws" if belongs_to_loop else None
+            suffix if suffix in ("aws", "azure", "google") else None
         )
+
+
+def test_only_functions_of_simulated_clouds_are_told_where_theirs_is(
+    local_template: Template,
+) -> None:
+    told = {
+        name: variables["WM_CLOUD_ENDPOINT"]["Ref"]
+        for name in names(local_template)
+        if "WM_CLOUD_ENDPOINT" in (variables := environment(local_template, name))
+    }
+    in_cloud = ("provision-pool", "scan-tick", "scan-pool", "advance", "sweep")
+
+    assert told == {
+        f"{name}-{cloud}": f"{cloud.title()}Endpoint"
+        for name in in_cloud
+        for cloud in ("azure", "google")
+    }
+    assert not any(local_template["Parameters"][name]["Default"] for name in told.values())
 
 
 def test_the_providers_read_back_as_the_library_reads_them(local_template: Template) -> None:
@@ -107,8 +127,12 @@ def test_the_providers_read_back_as_the_library_reads_them(local_template: Templ
 
     assert {name: found.provider_type for name, found in providers.items()} == {
         "aws": "aws",
+        "azure": "azure",
+        "google": "google",
         "static": "static",
     }
+    for given in STAGES["local"].providers:
+        assert providers[given.provider_id].options == given.options
 
 
 def test_parameters_default_to_what_the_library_accepts(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tests.infra.stack.reading import names, of_type
+from tests.infra.stack.reading import function, names, of_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Template = dict[str, Any]
 
@@ -32,20 +35,25 @@ def explained(section: str) -> set[str]:
     return set(re.findall(r"\*\*`([^`]+)`\*\*", text))
 
 
+def of_any_provider(names: Iterable[str]) -> set[str]:
+    """Names as the README has them, where ``-aws`` stands for the provider id."""
+    return {re.sub(r"-(azure|google)\b", "-aws", name) for name in names}
+
+
 def test_the_readme_explains_every_queue_by_its_name(full_template: Template) -> None:
-    assert explained("Queues") == set(_queues(full_template))
+    assert explained("Queues") == of_any_provider(_queues(full_template))
 
 
 def test_the_readme_explains_every_function_by_its_name(full_template: Template) -> None:
-    assert explained("Functions") == set(names(full_template))
+    assert explained("Functions") == of_any_provider(names(full_template))
 
 
 def test_the_readme_explains_every_schedule_by_its_name(local_template: Template) -> None:
-    assert explained("Schedules") == set(_schedules(local_template))
+    assert explained("Schedules") == of_any_provider(_schedules(local_template))
 
 
 def test_pools_are_worked_on_side_by_side_and_each_in_order(local_template: Template) -> None:
-    for name in ("provision-aws.fifo", "scan-aws.fifo"):
+    for name in ("provision-aws.fifo", "scan-aws.fifo", "scan-google.fifo"):
         queue = _queues(local_template)[name]
         assert queue["FifoQueue"] is True
         assert queue["ContentBasedDeduplication"] is False
@@ -62,14 +70,20 @@ def test_a_message_stays_hidden_longer_than_its_function_may_run(
     functions = of_type(full_template, "AWS::Lambda::Function")
     mappings = of_type(full_template, "AWS::Lambda::EventSourceMapping").values()
 
-    assert len(mappings) == 7
+    assert len(mappings) == 17
     for mapping in mappings:
         queue = queues[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
         function = functions[mapping["FunctionName"]["Ref"]]
         assert queue["VisibilityTimeout"] > function["Timeout"]
 
 
-BATCHES = {"wm-local-advance-aws": 10, "wm-local-notices-aws": 100, "wm-local-pulse": 10}
+BATCHES = {
+    "wm-local-advance-aws": 10,
+    "wm-local-advance-azure": 10,
+    "wm-local-advance-google": 10,
+    "wm-local-notices-aws": 100,
+    "wm-local-pulse": 10,
+}
 
 
 def test_one_message_fails_without_its_neighbours(full_template: Template) -> None:
@@ -102,12 +116,18 @@ def test_dead_letters_of_a_fifo_queue_are_fifo(local_template: Template) -> None
             assert queue["FifoQueue"] is True
 
 
-def test_the_clock_calls_each_tick_once_a_minute(local_template: Template) -> None:
+def test_the_clock_calls_ticks_each_minute_and_sweeps_less_often(
+    local_template: Template,
+) -> None:
     schedules = _schedules(local_template)
 
+    of_loops = {"provision-tick": "1 minute", "scan-tick": "1 minute", "sweep": "5 minutes"}
     assert {name: rule["ScheduleExpression"] for name, rule in schedules.items()} == {
-        "provision-tick-aws": "rate(1 minute)",
-        "scan-tick-aws": "rate(1 minute)",
+        **{
+            f"{name}-{provider_id}": f"rate({rate})"
+            for name, rate in of_loops.items()
+            for provider_id in ("aws", "azure", "google")
+        },
         "publish": "rate(1 minute)",
         "expire": "rate(1 hour)",
     }
@@ -117,5 +137,10 @@ def test_the_clock_calls_each_tick_once_a_minute(local_template: Template) -> No
 def test_a_lost_call_of_the_clock_is_not_made_up_for(local_template: Template) -> None:
     configured = of_type(local_template, "AWS::Lambda::EventInvokeConfig").values()
 
-    assert len(configured) == 4
+    assert len(configured) == 11
     assert all(found["MaximumRetryAttempts"] == 0 for found in configured)
+
+
+def test_a_sweep_is_over_before_the_next_begins(local_template: Template) -> None:
+    for name in ("sweep-aws", "sweep-azure", "sweep-google"):
+        assert function(local_template, name)["Timeout"] < 300

@@ -19,7 +19,6 @@ from tests.infra.stack.reading import (
 )
 
 WRITES = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "ConditionCheckItem")
-API = ("pools-api", "workers-api", "queue-api")
 
 Template = dict[str, Any]
 
@@ -29,7 +28,7 @@ def test_every_function_has_a_role_of_its_own(template: Template) -> None:
 
     roles = [json.dumps(function["Role"]) for function in functions]
 
-    assert len(set(roles)) == len(roles) == 11
+    assert len(set(roles)) == len(roles) == 24
     assert not any(
         role.get("ManagedPolicyArns") for role in of_type(template, "AWS::IAM::Role").values()
     )
@@ -43,7 +42,10 @@ def test_no_statement_is_broader_than_it_must_be(template: Template) -> None:
         if "*" in resources(found) or any(action.endswith("*") for action in actions(found))
     ]
 
-    assert {action for _, found in broad for action in found} == {"ec2:DescribeInstances"}
+    assert {action for _, found in broad for action in found} == {
+        "ec2:DescribeInstances",
+        "ec2:DescribeVolumes",
+    }
 
 
 def test_a_function_may_use_exactly_the_tables_it_is_told_of(template: Template) -> None:
@@ -104,9 +106,15 @@ def _references(value: Any) -> set[str]:
     return set()
 
 
-@pytest.mark.parametrize("name", API)
-def test_api_functions_touch_no_cloud(template: Template, name: str) -> None:
-    assert not any(action.startswith(("ec2:", "iam:")) for action in allowed(template, name))
+def test_only_functions_of_aws_touch_ec2(template: Template) -> None:
+    touching = {
+        name
+        for name in names(template)
+        if any(action.startswith(("ec2:", "iam:")) for action in allowed(template, name))
+    }
+
+    assert all(name.endswith("-aws") for name in touching)
+    assert "sweep-aws" in touching
 
 
 def test_nobody_scans_a_table(template: Template) -> None:
@@ -120,14 +128,19 @@ def test_only_provision_launches_and_it_terminates_nothing(template: Template) -
     assert "ec2:TerminateInstances" not in allowed(template, "provision-pool-aws")
 
 
-def test_only_machines_with_our_tag_can_be_terminated(template: Template) -> None:
-    for name in ("scan-pool-aws", "advance-aws", "notices-aws"):
-        [found] = [
-            found
-            for found in statements(template, name)
-            if "ec2:TerminateInstances" in actions(found)
-        ]
-        assert actions(found) == ["ec2:TerminateInstances"]
+@pytest.mark.parametrize(
+    ("action", "functions"),
+    [
+        ("ec2:TerminateInstances", ("scan-pool-aws", "advance-aws", "notices-aws")),
+        ("ec2:DeleteVolume", ("sweep-aws",)),
+    ],
+)
+def test_only_what_has_our_tag_can_be_taken_away(
+    template: Template, action: str, functions: tuple[str, ...]
+) -> None:
+    for name in functions:
+        [found] = [found for found in statements(template, name) if action in actions(found)]
+        assert actions(found) == [action]
         assert found["Condition"] == {
             "StringEquals": {"aws:ResourceTag/worker-manager:deployment": "worker-manager-local"}
         }

@@ -9,7 +9,7 @@ import pytest
 
 from infra.local.template import referred_to
 from infra.settings import STAGES, EventDestination, ProviderSettings, StageSettings
-from tests.infra.stack.reading import allowed, names, of_type
+from tests.infra.stack.reading import allowed, function, names, of_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +49,44 @@ def test_settings_that_cannot_work_are_refused(change: dict[str, Any], complaint
 def test_a_provider_works_on_two_pools_at_least() -> None:
     with pytest.raises(ValueError, match="at least 2"):
         ProviderSettings(provider_id="aws", provider_type="aws", concurrency=1)
+
+
+GOOGLE = {
+    "provider_type": "google",
+    "project": "p",
+    "service_account_id": "1234",
+    "service_account_email": "worker@p.example.com",
+}
+AZURE = {"provider_type": "azure", "subscription": "s", "resource_group": "workers"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (GOOGLE | {"project": ""}, "needs project"),
+        (GOOGLE | {"service_account_id": ""}, "needs service_account_id"),
+        (AZURE | {"resource_group": ""}, "needs resource_group"),
+        (AZURE | {"project": "p"}, "azure has no project"),
+        ({"provider_type": "static", "subscription": "s"}, "static has no subscription"),
+        (GOOGLE | {"instance_roles": ("arn:aws:iam::1:role/r",)}, "instance_roles"),
+    ],
+)
+def test_a_provider_is_told_what_its_cloud_needs_and_no_more(
+    settings: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        ProviderSettings(provider_id="x", **settings)
+
+
+def test_functions_have_the_sdk_of_their_own_cloud_only(local_template: Template) -> None:
+    everywhere = ["SharedLayer", "RuntimeLayer"]
+    in_cloud = ("provision-pool", "scan-tick", "scan-pool", "advance", "sweep")
+    own = {f"{name}-{cloud}": cloud for name in in_cloud for cloud in ("azure", "google")}
+
+    for name in names(local_template):
+        layers = [found["Ref"][:-8] for found in function(local_template, name)["Layers"]]
+        expected = [f"{own[name].title()}Layer"] if name in own else []
+        assert layers == everywhere + expected, name
 
 
 def test_events_are_not_sent_in_the_clear() -> None:
@@ -95,7 +133,8 @@ def test_one_machine_runs_what_aws_runs(
             if not logical_id.startswith(("ApiRestDeployment", "Watching", "Dashboard"))
         }
 
-    assert resources(local_template) == resources(template_of(STAGES["dev"]))
+    alike = replace(STAGES["dev"], providers=STAGES["local"].providers)
+    assert resources(local_template) == resources(template_of(alike))
 
 
 def test_every_provider_has_a_loop_of_its_own(

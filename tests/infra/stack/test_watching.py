@@ -67,6 +67,7 @@ def test_what_must_not_go_unnoticed_has_an_alarm(watched: Template) -> None:
         "failing-publish",
         "failing-pulse",
         "failing-mail",
+        "failing-sweep-aws",
         "no-ticks-provision-aws",
         "no-ticks-scan-aws",
         "provider-failing-aws",
@@ -75,6 +76,7 @@ def test_what_must_not_go_unnoticed_has_an_alarm(watched: Template) -> None:
         "breaker-storm-aws",
         "over-maximum-aws",
         "stuck-machines-aws",
+        "leftovers-aws",
     } <= alarms(watched).keys()
 
 
