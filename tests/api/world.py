@@ -22,6 +22,8 @@ from worker_manager.api.routing import Call
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.roles import Roles
 from worker_manager.core.timing import Timing
+from worker_manager.identity.azure_certificates import AzureAnchors, bundled_roots
+from worker_manager.identity.google_keys import GoogleKeys
 from worker_manager.outbox import Outbox
 from worker_manager.settings import PAGE_BYTES, ProviderSettings
 from worker_manager.store.audit import AuditStore
@@ -188,6 +190,8 @@ class Api:
             new_slugid=lambda: self._next("slugid"),
             timing=timing,
             trusted_keys=[SIGNER.public],
+            google_keys=GoogleKeys(),
+            azure_anchors=AzureAnchors(bundled_roots()),
             page_bytes=PAGE_BYTES,
             started=clock(),
         )
@@ -196,7 +200,11 @@ class Api:
 
     def cut_pages_at(self, page_bytes: int) -> None:
         """Let pages of lists take so much from now on."""
-        self.deps = replace(self.deps, page_bytes=page_bytes)
+        self.works_with(page_bytes=page_bytes)
+
+    def works_with(self, **deps: Any) -> None:
+        """Replace some of what the app works with."""
+        self.deps = replace(self.deps, **deps)
         self.app = App((*routes.POOLS, *routes.WORKERS), self.deps)
 
     def remove_itself(self, worker: Worker) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from worker_manager.core.activity import SeenWorker
     from worker_manager.core.timing import Timing
+    from worker_manager.identity.azure_certificates import AzureAnchors
+    from worker_manager.identity.google_keys import GoogleKeys
     from worker_manager.outbox import Outbox
     from worker_manager.queue.embedded import EmbeddedQueue
     from worker_manager.queues import Sender
@@ -55,7 +57,8 @@ class ApiDeps:
     ``providers`` are those of this deployment by id, in its order; ``senders`` the queues
     ``provision`` and ``advance`` of each that has a loop.  ``queue`` is the task queue, which only
     the function for operators may ask.  ``new_secret`` gives 44 random
-    characters, ``new_slugid`` a random slugid; ``trusted_keys`` sign EC2's identity documents.
+    characters, ``new_slugid`` a random slugid; ``trusted_keys`` sign EC2's identity documents,
+    ``google_keys`` Google's identity tokens, and ``azure_anchors`` stand behind Azure's documents.
     """
 
     stores: Stores
@@ -77,6 +80,8 @@ class ApiDeps:
     new_slugid: Callable[[], str]
     timing: Timing
     trusted_keys: Sequence[RSAPublicKey]
+    google_keys: GoogleKeys
+    azure_anchors: AzureAnchors
     page_bytes: int
     """What a page of a list may take, escaped as Lambda hands it on to the front door."""
     started: datetime

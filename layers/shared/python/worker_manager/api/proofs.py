@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from worker_manager.api.refusals import Refusal, input_error
-from worker_manager.api.schemas import AwsProof, RegisterWorkerRequest, StaticProof
+from worker_manager.api.refusals import Refusal, input_error, unavailable
+from worker_manager.api.schemas import (
+    AwsProof,
+    DocumentProof,
+    RegisterWorkerRequest,
+    StaticProof,
+    TokenProof,
+)
 from worker_manager.api.static_workers import SECRET
-from worker_manager.core.errors import ProofError
+from worker_manager.core.errors import ProofError, ProofUnavailableError
 from worker_manager.core.model import Location, State, Worker, WorkerKey
 from worker_manager.identity.aws import verify_document
 from worker_manager.identity.static import matches
@@ -34,21 +40,40 @@ def refused(key: WorkerKey, why: str) -> Refusal:
 
 
 def verify(body: RegisterWorkerRequest, worker: Worker, deps: ApiDeps) -> None:
-    """Return if the proof shows that its sender is ``worker``; refuse otherwise."""
+    """Return if the proof shows that its sender is ``worker``; refuse otherwise.
+
+    A proof that cannot be checked now is no wrong one: its sender is to come back (B30).
+    """
+    key = worker.key
     try:
         _check(body, worker, deps)
     except ProofError as error:
-        raise refused(worker.key, str(error)) from error
+        raise refused(key, str(error)) from error
+    except ProofUnavailableError as error:
+        logger.warning(
+            "proof not checked",
+            pool=key.pool_id,
+            group=key.group,
+            worker=key.worker_id,
+            why=str(error),
+        )
+        raise unavailable() from error
 
 
 def is_plausible(body: RegisterWorkerRequest, deps: ApiDeps) -> bool:
-    """Whether the proof holds for a machine of which we have no row yet."""
+    """Whether the proof holds for a machine of which we have no row yet.
+
+    Azure's machines have one before they are ordered.
+    """
+    provider = deps.providers[body.provider_id]
+    if provider.provider_type == "azure":
+        return False
     key = WorkerKey(body.worker_pool_id, body.worker_group, body.worker_id)
     now = deps.clock()
     unknown = Worker(
         key=key,
         provider_id=body.provider_id,
-        location=Location(body.worker_group),
+        location=Location(provider.options.get("project", body.worker_group)),
         state=State.REQUESTED,
         capacity=1,
         created=now,
@@ -62,12 +87,30 @@ def is_plausible(body: RegisterWorkerRequest, deps: ApiDeps) -> bool:
 
 
 def _check(body: RegisterWorkerRequest, worker: Worker, deps: ApiDeps) -> None:
-    provider_type = deps.providers[body.provider_id].provider_type
-    match provider_type, body.worker_identity_proof:
+    provider = deps.providers[body.provider_id]
+    match provider.provider_type, body.worker_identity_proof:
         case "aws", AwsProof() as proof:
             verify_document(proof.model_dump(), worker, deps.trusted_keys)
         case "static", StaticProof() as proof:
             if not matches(proof.static_secret, worker.identity.get(SECRET)):
                 raise ProofError("the static secret is another")
+        case "google", TokenProof() as proof:
+            from worker_manager.identity.google import verify_token  # noqa: PLC0415
+
+            verify_token(
+                proof.model_dump(),
+                worker,
+                project=provider.options["project"],
+                audience=deps.root_url,
+                service_account_id=provider.options["serviceAccountId"],
+                keys=deps.google_keys,
+                now=deps.clock(),
+            )
+        case "azure", DocumentProof() as proof:
+            from worker_manager.identity import azure  # noqa: PLC0415
+
+            azure.verify_document(
+                proof.model_dump(), worker, anchors=deps.azure_anchors, now=deps.clock()
+            )
         case _:
-            raise ProofError(f"this is no proof for a provider of type {provider_type}")
+            raise ProofError(f"this is no proof for a provider of type {provider.provider_type}")
