@@ -92,11 +92,25 @@ def create_tags(cloud: Ec2Cloud, region: str, parameters: Parameters) -> str:
 
 
 def describe_volumes(cloud: Ec2Cloud, region: str, parameters: Parameters) -> str:
-    """DescribeVolumes: the disks of instances that are not terminated, in one page."""
-    wanted = predicate_of(parameters, VOLUME_READERS)
+    """DescribeVolumes: disks of instances that are not terminated, and left over; in one page."""
+    left = cloud.estate.left_over(region)
+
+    def status(disk: Volume) -> str:
+        return "available" if disk.volume_id in left else "in-use"
+
+    wanted = predicate_of(parameters, {**VOLUME_READERS, "status": status})
     disks = _volumes(cloud, region, parameters.texts("VolumeId"))
     items = [render.volume(disk, owner) for disk, owner in disks if wanted(disk)]
     return f"<volumeSet>{''.join(items)}</volumeSet>"
+
+
+def delete_volume(cloud: Ec2Cloud, region: str, parameters: Parameters) -> str:
+    """DeleteVolume: of a disk that no instance uses."""
+    volume_id = parameters.required("VolumeId")
+    _volumes(cloud, region, [volume_id])
+    if cloud.estate.left_over(region).pop(volume_id, None) is None:
+        raise Ec2Error("VolumeInUse", f"Volume {volume_id} is currently attached")
+    return "<return>true</return>"
 
 
 def describe_regions(cloud: Ec2Cloud, _region: str, _parameters: Parameters) -> str:
@@ -134,6 +148,7 @@ ACTIONS: Mapping[str, Action] = {
     "DescribeInstanceAttribute": describe_instance_attribute,
     "DescribeRegions": describe_regions,
     "DescribeVolumes": describe_volumes,
+    "DeleteVolume": delete_volume,
     "TerminateInstances": terminate_instances,
     "StopInstances": stop_instances,
     "StartInstances": start_instances,
@@ -184,14 +199,15 @@ def _read_token(token: str) -> int:
 
 def _volumes(
     cloud: Ec2Cloud, region: str, volume_ids: Sequence[str]
-) -> list[tuple[Volume, Instance]]:
+) -> list[tuple[Volume, Instance | None]]:
     """The named disks of a region with their instances, or all where none is named."""
-    known = {
+    known: dict[str, tuple[Volume, Instance | None]] = {
         disk.volume_id: (disk, instance)
         for instance in cloud.estate.visible(region)
         if instance.state is not InstanceState.TERMINATED
         for disk in instance.volumes
     }
+    known |= {name: (disk, None) for name, disk in cloud.estate.left_over(region).items()}
     if unknown := [volume_id for volume_id in volume_ids if volume_id not in known]:
         message = f"The volume '{', '.join(unknown)}' does not exist."
         raise Ec2Error("InvalidVolume.NotFound", message)

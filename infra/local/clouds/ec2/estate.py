@@ -51,6 +51,7 @@ class Estate:
         self._instances: dict[str, Instance] = {}
         self._regions: dict[str, dict[str, Instance]] = {}
         self._graves: deque[Instance] = deque()
+        self._left_over: dict[str, dict[str, Volume]] = {}
         self.announce: Callable[[float, dict[str, Any]], None] | None = None
         """Hears of events and when they are due; see ``notices``."""
 
@@ -133,8 +134,16 @@ class Estate:
                 stops_on_shutdown=request.stops_on_shutdown,
                 tags=dict(request.instance_tags),
                 volumes=tuple(
-                    Volume(self._new_id("vol"), device, size, dict(request.volume_tags))
-                    for device, size in request.devices
+                    Volume(
+                        self._new_id("vol"),
+                        device,
+                        size,
+                        dict(request.volume_tags),
+                        zone=zone,
+                        created_at=now,
+                        outlives=outlives,
+                    )
+                    for device, size, outlives in request.devices
                 ),
             )
             self.awake(instance)
@@ -189,6 +198,7 @@ class Estate:
                 seconds=seconds,
             )
             instance.gone_at = now + seconds + self.settings.gone_after_seconds
+            self._leave_volumes(instance)
             self._graves.append(instance)
         return Change(instance, before, instance.state)
 
@@ -196,6 +206,7 @@ class Estate:
         """Make an instance vanish without a trace.  Raises ``Ec2Error`` for an unknown id."""
         instance = self.instance(instance_id)
         instance.gone_at = self._clock()
+        self._leave_volumes(instance)
         self._drop(instance)
 
     def clear(self) -> None:
@@ -203,6 +214,16 @@ class Estate:
         self._instances.clear()
         self._regions.clear()
         self._graves.clear()
+        self._left_over.clear()
+
+    def left_over(self, region: str) -> dict[str, Volume]:
+        """The disks of a region that outlived their instances, by id."""
+        return self._left_over.setdefault(region, {})
+
+    def _leave_volumes(self, instance: Instance) -> None:
+        kept = {volume.volume_id: volume for volume in instance.volumes if volume.outlives}
+        self.left_over(instance.region).update(kept)
+        instance.volumes = tuple(v for v in instance.volumes if not v.outlives)
 
     def _move(
         self,

@@ -65,12 +65,15 @@ SPOT_INTERRUPTED = StateReason(
 
 @dataclass(slots=True, eq=False)
 class Volume:
-    """A disk that lives and dies with its instance."""
+    """A disk.  One that ``outlives`` its instance is left over, available, when that ends."""
 
     volume_id: str
     device: str
     size_gib: int
     tags: dict[str, str]
+    zone: str
+    created_at: float
+    outlives: bool = False
 
 
 @dataclass(frozen=True, slots=True)

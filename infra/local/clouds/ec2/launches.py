@@ -43,7 +43,8 @@ class LaunchRequest:
     stops_on_shutdown: bool = True
     instance_tags: dict[str, str] = field(default_factory=dict)
     volume_tags: dict[str, str] = field(default_factory=dict)
-    devices: tuple[tuple[str, int], ...] = (("/dev/xvda", 8),)
+    devices: tuple[tuple[str, int, bool], ...] = (("/dev/xvda", 8, False),)
+    """Name, size in GiB, and whether the disk outlives its instance."""
     """Name and size in GiB of every disk."""
 
 
@@ -142,13 +143,15 @@ def _tag_specifications(parameters: Parameters) -> dict[str, dict[str, str]]:
     return {s.required("ResourceType"): read_tags(s) for s in specifications}
 
 
-def _devices(parameters: Parameters) -> tuple[tuple[str, int], ...]:
+def _devices(parameters: Parameters) -> tuple[tuple[str, int, bool], ...]:
     mapped = [
         (
             mapping.text("DeviceName", "/dev/xvda"),
             mapping.below("Ebs").integer("VolumeSize", default=8, low=1, high=65_536),
+            "DeleteOnTermination" in mapping.below("Ebs")
+            and not mapping.below("Ebs").flag("DeleteOnTermination"),
         )
         for mapping in parameters.structures("BlockDeviceMapping")
         if "Ebs" in mapping
     ]
-    return tuple(mapped) or (("/dev/xvda", 8),)
+    return tuple(mapped) or (("/dev/xvda", 8, False),)

@@ -78,18 +78,25 @@ def changes(made: Iterable[Change]) -> str:
     return f"<instancesSet>{''.join(items)}</instancesSet>"
 
 
-def volume(disk: Volume, owner: Instance) -> str:
-    """One volume as an ``item``, attached to its instance."""
-    attached = timestamp(owner.launched_at)
+def volume(disk: Volume, owner: Instance | None) -> str:
+    """One volume as an ``item``: attached to its instance, or available."""
+    status = "available" if owner is None else "in-use"
     return (
         f"<item><volumeId>{disk.volume_id}</volumeId><size>{disk.size_gib}</size><snapshotId/>"
-        f"<availabilityZone>{owner.zone}</availabilityZone><status>in-use</status>"
-        f"<createTime>{attached}</createTime><attachmentSet><item>"
-        f"<volumeId>{disk.volume_id}</volumeId><instanceId>{owner.instance_id}</instanceId>"
+        f"<availabilityZone>{disk.zone}</availabilityZone><status>{status}</status>"
+        f"<createTime>{timestamp(disk.created_at)}</createTime>"
+        f"<attachmentSet>{'' if owner is None else _attachment(disk, owner)}</attachmentSet>"
+        f"{tags(disk.tags)}<volumeType>gp3</volumeType><encrypted>false</encrypted></item>"
+    )
+
+
+def _attachment(disk: Volume, owner: Instance) -> str:
+    ends = "false" if disk.outlives else "true"
+    return (
+        f"<item><volumeId>{disk.volume_id}</volumeId><instanceId>{owner.instance_id}</instanceId>"
         f"<device>{escape(disk.device)}</device><status>attached</status>"
-        f"<attachTime>{attached}</attachTime><deleteOnTermination>true</deleteOnTermination>"
-        f"</item></attachmentSet>{tags(disk.tags)}<volumeType>gp3</volumeType>"
-        "<encrypted>false</encrypted></item>"
+        f"<attachTime>{timestamp(owner.launched_at)}</attachTime>"
+        f"<deleteOnTermination>{ends}</deleteOnTermination></item>"
     )
 
 

@@ -23,6 +23,7 @@ from worker_manager.providers.aws.launch import (
     launched,
     run_instances_request,
 )
+from worker_manager.providers.aws.leftovers import delete_volumes, list_volumes
 from worker_manager.providers.aws.listing import (
     find_deployment,
     list_deployment,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
         WorkerKey,
     )
     from worker_manager.providers.aws.by_id import Outcome
-    from worker_manager.providers.protocol import Launched
+    from worker_manager.providers.protocol import Launched, Leftover, Removed
 
 CONNECT_TIMEOUT = timedelta(seconds=3)
 READ_TIMEOUT = timedelta(seconds=20)
@@ -149,6 +150,14 @@ class AwsProvider:
             done.update(keys[name] for name in outcome.answered | outcome.gone)
             failed.update({keys[name]: error for name, error in outcome.failed.items()})
         return Terminated(frozenset(done), failed)
+
+    def leftovers(self, location: Location) -> Iterator[Leftover]:
+        """Volumes of our deployment in a region that no instance uses."""
+        return list_volumes(self._client(location), deployment=self._deployment)
+
+    def remove(self, location: Location, leftovers: Sequence[Leftover]) -> Removed:
+        """Delete such volumes; unknown to EC2 is as good as deleted."""
+        return delete_volumes(self._client(location), leftovers)
 
     def _terminate(self, location: Location, ids: list[str]) -> Outcome:
         """Terminate instances of one region."""
