@@ -7,17 +7,24 @@ import sys
 
 import pytest
 
-from worker_manager.providers.aws.provider import AwsProvider
 from worker_manager.providers.registry import CLOUDS, load_cloud
 
 
-def test_aws_is_a_cloud() -> None:
-    assert load_cloud("aws") is AwsProvider
+SDKS = {"aws": "boto3", "azure": "azure.mgmt.compute", "google": "google.cloud.compute_v1"}
 
 
-def test_every_cloud_can_be_loaded() -> None:
-    for provider_type in CLOUDS:
-        assert callable(load_cloud(provider_type))
+@pytest.mark.parametrize("provider_type", sorted(CLOUDS))
+def test_a_cloud_is_loaded_without_the_sdks_of_the_others(provider_type: str) -> None:
+    program = (
+        "import sys; from worker_manager.providers.registry import load_cloud;"
+        f"start = load_cloud({provider_type!r}); assert callable(start);"
+        "print(*sorted(sys.modules))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    ).stdout.split()
+    others = {sdk for name, sdk in SDKS.items() if name != provider_type}
+    assert others.isdisjoint(loaded)
 
 
 def test_static_is_a_provider_type_without_a_cloud() -> None:
