@@ -9,7 +9,6 @@ import pytest
 
 from worker_manager.providers.registry import CLOUDS, load_cloud
 
-
 SDKS = {"aws": "boto3", "azure": "azure.mgmt.compute", "google": "google.cloud.compute_v1"}
 
 

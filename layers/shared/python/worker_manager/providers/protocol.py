@@ -143,9 +143,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Its creation failed after the call was accepted."""
+    """Its creation failed after the call was accepted; ``is_gone`` if no machine came of it."""
 
     error: CloudError
+    is_gone: bool = False
 
 
 Step = Made | Pending | Failed

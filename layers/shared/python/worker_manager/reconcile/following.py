@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import CloudError, ThrottledError
-from worker_manager.core.lifecycle import Stop
+from worker_manager.core.lifecycle import Gone, Stop
 from worker_manager.core.messages import Follow
 from worker_manager.core.model import State, Worker
 from worker_manager.providers.protocol import Failed, Made, Pending, Slots, Step, Stepwise
@@ -122,7 +122,8 @@ def _fail(row: Worker, step: Failed, settling: Settling, deps: Deps) -> None:
             code=error.code,
         )
         return
-    if settling.write(row, Stop(str(error), error.kind, code=error.code)):
+    ended = Gone if step.is_gone else Stop
+    if settling.write(row, ended(str(error), error.kind, code=error.code)):
         learn_late(row, error, deps)
 
 
