@@ -1,0 +1,1 @@
+"""Google Compute Engine.  Where to read next: ``provider``, then ``launch`` and ``listing``."""
