@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.api.world import BASE, POOL_PATH, a_definition, a_launch_config, a_static_definition
-from worker_manager.api.configs import offering_of
+from worker_manager.api.offerings import offering_of
+from worker_manager.settings import ProviderSettings
 
 if TYPE_CHECKING:
     from tests.api.world import Api
@@ -243,4 +244,4 @@ def compact(body: dict[str, Any]) -> bytes:
 def test_what_may_be_no_key_is_an_offering_of_its_own(
     parameters: dict[str, Any], offering: str
 ) -> None:
-    assert offering_of("aws")(launch(**parameters)) == offering
+    assert offering_of(ProviderSettings("aws", "aws"))(launch(**parameters)) == offering

@@ -1,6 +1,7 @@
 """A pool's ``config``, by provider type: its fields, and what they may not contain.
 
-Where to read next: ``configs``, which also looks at what a config comes to.
+Where to read next: ``config_schemas_google`` and ``config_schemas_azure`` (its twins), ``configs``,
+which also looks at what a config comes to.
 """
 
 from __future__ import annotations
@@ -98,20 +99,25 @@ class CloudLifecycle(StaticLifecycle):
     queue_inactivity_timeout: WholeNumber = int(DEFAULT_QUEUE_INACTIVITY.total_seconds())
 
 
-class AwsConfig(Wire):
-    """Config of a pool on EC2."""
+class CloudConfig(Wire):
+    """What every pool on a cloud says; ``launchConfigs`` come in by the cloud."""
 
-    launch_configs: list[AwsLaunchConfig]
     min_capacity: WholeNumber
     max_capacity: WholeNumber
     scaling_ratio: Ratio = 1.0
     lifecycle: CloudLifecycle = CloudLifecycle()
 
     @model_validator(mode="after")
-    def _is_possible(self) -> AwsConfig:
+    def _is_possible(self) -> CloudConfig:
         if self.min_capacity > self.max_capacity:
             raise ValueError("minCapacity must not be greater than maxCapacity")
         return self
+
+
+class AwsConfig(CloudConfig):
+    """Config of a pool on EC2."""
+
+    launch_configs: list[AwsLaunchConfig]
 
 
 class StaticLaunchConfigOptions(Wire):

@@ -1,28 +1,31 @@
 """What a pool's ``config`` may say, by provider type, and what it is taken to mean.
 
 Everything that could only fail later, at launch or on reading back, is refused here, where
-somebody is there to read why: forbidden parameters, user data that EC2 would not take (B35),
-items that DynamoDB would not store, answers that would not fit through the gateway.
-Where to read next: ``config_schemas`` (the fields).
+somebody is there to read why: forbidden parameters, user data that EC2 would not take and metadata
+that Google would not (B35), items that DynamoDB would not store, answers that would not fit through
+the gateway.  Where to read next: ``config_schemas`` (the fields), ``offerings``.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.api.config_schemas import AwsConfig, NullConfig, StaticConfig
+from worker_manager.api.config_schemas import AwsConfig, CloudConfig, NullConfig, StaticConfig
+from worker_manager.api.config_schemas_azure import AzureConfig
+from worker_manager.api.config_schemas_google import LARGEST_VALUE, GoogleConfig
+from worker_manager.api.offerings import location_of, offering_of
 from worker_manager.api.refusals import Refusal
 from worker_manager.api.validation import fault, invalid, parse, place
 from worker_manager.core.definition import DuplicateLaunchConfigError, Parts, take_apart
-from worker_manager.core.model import Json, Location
 from worker_manager.providers.aws.user_data import user_data, user_data_size_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime, timedelta
 
+    from worker_manager.api.validation import Wire
+    from worker_manager.core.model import Json
     from worker_manager.settings import ProviderSettings
 
 LARGEST_BODY = 350_000
@@ -33,6 +36,15 @@ MOST_LAUNCH_CONFIGS = 500
 """So that the events of replacing them all fit into one item until they are published."""
 LARGEST_CONFIG = 4_500_000
 """Bytes of a whole config as a JSON text inside JSON, as Lambda hands it to the gateway."""
+TOLD_BESIDES = 1_024
+"""Bytes that ids and the root URL take at most beside a ``workerConfig``."""
+
+_CLOUDS: Mapping[str, type[CloudConfig]] = {
+    "aws": AwsConfig,
+    "google": GoogleConfig,
+    "azure": AzureConfig,
+}
+_OTHERS: Mapping[str, type[Wire]] = {"static": StaticConfig, "null": NullConfig}
 
 
 def validate_config(
@@ -43,13 +55,10 @@ def validate_config(
     ``shortest_inactivity`` is the least ``queueInactivityTimeout`` of this stage.
     Only what the reference fills in is filled in: the defaults of a lifecycle that is given.
     """
-    if provider_type == "null":
-        parse(NullConfig, config, at=("config",))
+    if provider_type in _OTHERS:
+        parse(_OTHERS[provider_type], config, at=("config",))
         return dict(config)
-    if provider_type == "static":
-        parse(StaticConfig, config, at=("config",))
-        return dict(config)
-    parsed = parse(AwsConfig, config, at=("config",))
+    parsed = parse(_CLOUDS[provider_type], config, at=("config",))
     if "lifecycle" not in config:
         return dict(config)
     shortest = int(shortest_inactivity.total_seconds())
@@ -62,41 +71,6 @@ def validate_config(
         **config["lifecycle"],
     }
     return {**config, "lifecycle": lifecycle}
-
-
-def location_of(body: Json) -> Location:
-    """What one list call covers that shows the machines of this launch config."""
-    return Location(str(body.get("region", "")))
-
-
-def offering_of(provider_type: str) -> Callable[[Json], str]:
-    """What reads from a launch config's body what it asks of this kind of cloud, in one word.
-
-    Of EC2: region, zone (or the subnet that decides it), machine type, spot or on demand.  Spot
-    that fails says nothing about on-demand (B51).
-    """
-    return _ec2_offering if provider_type == "aws" else lambda _: ""
-
-
-def _ec2_offering(body: Json) -> str:
-    def word(*path: str) -> str:
-        value: Any = body.get("launchConfig")
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-        return value if isinstance(value, str) else ""
-
-    kind = word("InstanceType")
-    if not kind:
-        return ""
-    zone = word("Placement", "AvailabilityZone") or word("SubnetId") or "any"
-    market = word("InstanceMarketOptions", "MarketType") or "on-demand"
-    words = (location_of(body), zone, kind, market)
-    return "/".join(words) if all(map(_is_plain, words)) else ""
-
-
-def _is_plain(word: str) -> bool:
-    """Whether EC2 may know it: what is long or odd is no part of a key."""
-    return re.fullmatch(r"[A-Za-z0-9._-]{1,64}", word, re.ASCII) is not None
 
 
 def to_parts(
@@ -113,14 +87,17 @@ def to_parts(
             pool_id,
             config,
             now=now,
-            location_of=location_of,
-            offering_of=offering_of(provider.provider_type),
+            location_of=location_of(provider),
+            offering_of=offering_of(provider),
         )
     except DuplicateLaunchConfigError as error:
         raise Refusal("RequestConflict", f"config.launchConfigs: {error}") from error
     faults = list(_oversized(parts))
-    if provider.provider_type == "aws":
-        faults += _oversized_user_data(parts, pool_id, provider.provider_id, root_url)
+    match provider.provider_type:
+        case "aws":
+            faults += _oversized_user_data(parts, pool_id, provider.provider_id, root_url)
+        case "google":
+            faults += _oversized_metadata(parts)
     if faults:
         raise invalid(faults)
     return parts
@@ -165,6 +142,15 @@ def _oversized_user_data(
         )
         if error := user_data_size_error(raw):
             yield fault(place(("config", "launchConfigs", index)), error)
+
+
+def _oversized_metadata(parts: Parts) -> Iterator[str]:
+    """Machines on Google read their ``workerConfig`` from a value of their metadata."""
+    for index, head in enumerate(parts.heads):
+        size = len(_text(parts.bodies[head.launch_config_id]["workerConfig"]).encode())
+        if size > (most := LARGEST_VALUE - TOLD_BESIDES):
+            where = place(("config", "launchConfigs", index, "workerConfig"))
+            yield fault(where, f"is {size} bytes; metadata has room for {most}")
 
 
 def _text(value: object) -> str:

@@ -150,9 +150,14 @@ def fault(where: str, what: str) -> str:
 
 
 def place(path: Sequence[str | int]) -> str:
-    """Where in a body, as one would write it: ``config.launchConfigs[0].region``."""
+    """Where in a body, as one would write it: ``config.launchConfigs[0].region``.
+
+    What stands in angle brackets is a choice among models, no field.
+    """
     text = ""
     for part in path:
+        if isinstance(part, str) and part.startswith("<"):
+            continue
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text or "body"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from worker_manager.api import routes
 from worker_manager.api.config_schemas import AwsConfig, NullConfig, StaticConfig
+from worker_manager.api.config_schemas_azure import AzureConfig
+from worker_manager.api.config_schemas_google import GoogleConfig
 from worker_manager.api.documents.service import Service, published
 from worker_manager.api.event_schemas import EVENTS, MESSAGES
 from worker_manager.api.plan_schemas import LaunchConfigDetailList
@@ -22,6 +24,8 @@ SERVICE = Service(
     routes=published((*routes.POOLS, *routes.WORKERS), NAME),
     schema_names={
         AwsConfig: "config-aws",
+        GoogleConfig: "config-google",
+        AzureConfig: "config-azure",
         StaticConfig: "config-static",
         NullConfig: "config-null",
         LaunchConfigDetailList: "worker-pool-launch-config-list",
