@@ -37,12 +37,12 @@ from worker_manager.reconcile.deps import Deps
 from worker_manager.store.health import HealthStore
 from worker_manager.store.offerings import OfferingStore
 from worker_manager.store.pauses import PauseStore
-from worker_manager.store.slots import SlotStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
 from worker_manager.store.provider_status import ProviderStatusStore
+from worker_manager.store.slots import SlotStore
 from worker_manager.store.stores import Stores
 from worker_manager.store.tables import TABLES, Tables
 from worker_manager.store.workers import WorkerStore

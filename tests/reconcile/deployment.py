@@ -27,16 +27,16 @@ from worker_manager.reconcile.listing import scan_tick
 from worker_manager.reconcile.provision import Report, provision
 from worker_manager.reconcile.publish import publish
 from worker_manager.reconcile.scan import read, scan
-from worker_manager.reconcile.ticks import Tick, provision_tick
+from worker_manager.reconcile.ticks import Tick, from_message, provision_tick
 from worker_manager.store.health import HealthStore
 from worker_manager.store.offerings import OfferingStore
 from worker_manager.store.pauses import PauseStore
-from worker_manager.store.slots import SlotStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolStore
 from worker_manager.store.provider_status import ProviderStatusStore
+from worker_manager.store.slots import SlotStore
 from worker_manager.store.stores import Stores
 from worker_manager.store.tables import Tables
 from worker_manager.store.workers import WorkerStore
@@ -179,6 +179,8 @@ class Deployment:
             case "provision":
                 message = ProvisionPool.from_json(delivery.body)
                 self.reports.append(provision(message, deps, PLENTY))
+            case "ticks" if "location" in delivery.body:
+                scan_tick(from_message(delivery.body, self.timing.scan), deps)
             case "scan":
                 listed = read(delivery.body, deps)
                 if listed is not None:

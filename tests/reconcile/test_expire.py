@@ -19,12 +19,12 @@ from worker_manager.reconcile.publish import publish
 from worker_manager.store.health import HealthStore
 from worker_manager.store.offerings import OfferingStore
 from worker_manager.store.pauses import PauseStore
-from worker_manager.store.slots import SlotStore
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.plans import PlanStore
 from worker_manager.store.pool_errors import PoolErrorStore
 from worker_manager.store.pools import PoolChange, PoolStore
 from worker_manager.store.provider_status import ProviderStatusStore
+from worker_manager.store.slots import SlotStore
 from worker_manager.store.stores import Stores
 from worker_manager.store.workers import WorkerStore
 

@@ -12,6 +12,7 @@ from worker_manager.core.errors import CloudUnavailableError
 from worker_manager.core.model import NULL_PROVIDER, Location
 from worker_manager.core.surplus import ARCHIVED
 from worker_manager.providers.fake import Method
+from worker_manager.reconcile import listing
 from worker_manager.reconcile.expire import expire
 
 if TYPE_CHECKING:
@@ -84,6 +85,34 @@ def test_a_previous_provider_is_dropped_when_it_is_empty(world: World) -> None:
     with world.aside():
         members, _ = world.stores.places.of_provider("aws")
     assert members == []
+
+
+@pytest.mark.parametrize("at_once", [0, 100])
+def test_a_large_provider_is_listed_location_by_location_to_the_same_end(
+    world: World, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    places = [Location(name) for name in ("us-east-1", "us-west-2")]
+    two = [a_head(f"lc-{name}", location=name) for name in places]
+    world.save_pool(heads=two, minimum=6)
+    world.tick()
+    world.scan()
+    world.register_all()
+    monkeypatch.setattr(listing, "MOST_AT_ONCE", at_once)
+    world.provider.calls.clear()
+    world.clock.advance(minutes=1)
+    world.send_scans()
+    listed = [call for call in world.provider.calls if call.method is Method.INSTANCES]
+    assert len(listed) == (0 if at_once == 0 else 2)
+    move(world)
+    world.run(minutes=2)
+    assert previous(world) == ("aws",)
+    world.demand()
+    machines_leave(world)
+    world.run(minutes=4)
+    assert previous(world) == ()
+    listed = [call for call in world.provider.calls if call.method is Method.INSTANCES]
+    assert {call.subject for call in listed} == set(places)
+    assert_sound(world)
 
 
 def test_a_previous_provider_finishes_what_it_began(world: World) -> None:

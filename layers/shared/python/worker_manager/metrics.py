@@ -124,8 +124,11 @@ class Meter:
             self._add(provider_id, "Pools", report["pools"])
 
     def scan_ticked(self, provider_id: str, report: Mapping[str, Any], *, seconds: float) -> None:
-        """A tick listed its locations (``reconcile.listing``), some to a list that is believed."""
-        if not report["stale"]:
+        """A tick listed its locations (``reconcile.listing``), some to a list that is believed.
+
+        One that shared them out listed none.
+        """
+        if not report["stale"] and not report.get("shared"):
             self._add(provider_id, "ScanTicks", 1)
             self._add(provider_id, "ListSeconds", seconds, unit=MetricUnit.Seconds)
             self._add(provider_id, "StaleLocations", report["locations"] - report["believed"])

@@ -25,10 +25,10 @@ from worker_manager.core.sightings import CONSISTENT_LISTS, too_many_strays
 from worker_manager.metrics import meter
 from worker_manager.providers.protocol import Names
 from worker_manager.queues import Message
-from worker_manager.reconcile.moves import leave_pools
+from worker_manager.reconcile.moves import absent, leave_pools
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
 from worker_manager.reconcile.side_by_side import side_by_side
-from worker_manager.reconcile.ticks import Tick, is_stale, shuffled
+from worker_manager.reconcile.ticks import Tick, is_stale, share_out, shuffled
 from worker_manager.store.places import Membership, Place
 from worker_manager.store.provider_status import Activity
 from worker_manager.telemetry import logger
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 IDENTIFIED_WITHIN = timedelta(hours=2)
 """Of its launch a machine is seen to run, and its row says who it is from then on."""
+
+MOST_AT_ONCE = 20_000
+"""Machines of a provider that one call lists; of more, each location is a call of its own."""
 
 LARGEST_MESSAGE = 200_000
 """Bytes of a message that still goes through the queue; a larger one goes through a blob."""
@@ -58,6 +61,11 @@ class Listing:
     def machines(self) -> int:
         """Machines that are not being deleted."""
         return sum(s.status is not MachineStatus.STOPPING for s in self.sightings)
+
+    def after(self, members: Sequence[Membership]) -> Place:
+        """The location as its list leaves it, as far as pools that moved away are concerned."""
+        missing = absent(members, self.place.location, self.sightings)
+        return replace(self.place, complete=self.began, absent=missing)
 
     @property
     def has_many_strays(self) -> bool:
@@ -83,16 +91,23 @@ def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
     locations = sorted({location for member in members for location in member.places})
     places = [known.get(location, Place(location)) for location in locations]
     due = [place for place in shuffled(places, tick) if _may_list(place, deps.clock())]
+    if tick.location is not None:
+        due = [place for place in due if place.location == tick.location]
+    elif len(due) > 1 and sum(place.baseline.machines for place in due) > MOST_AT_ONCE:
+        shares = share_out(tick, [place.location for place in due], deps)
+        leave_pools(members, known, deps)
+        logger.info("a scan tick was shared out", tick=tick.name, locations=shares)
+        return {"tick": tick.name, "locations": shares, "stale": False, "shared": True}
     told = side_by_side(
         lambda place: _list_and_tell(place, shuffled(members, tick), tick, deps),
         due,
         parallel=deps.parallel,
     )
-    _note_access(told, deps)
+    _note_access(told, [place for place in places if place not in due], deps)
     believed = [one.listing for one in told if one.listing]
-    clear = {listing.place.location for listing in believed}
-    unclear = {p.location for p in places if p.complete is not None and p.location not in clear}
-    leave_pools(members, [s for listing in believed for s in listing.sightings], unclear, deps)
+    if tick.location is None:
+        fresh = {one.place.location: one.after(members) for one in believed}
+        leave_pools(members, {**known, **fresh}, deps)
     report: dict[str, Any] = {
         "tick": tick.name,
         "locations": len(places),
@@ -114,17 +129,20 @@ def _list_and_tell(place: Place, members: Sequence[Membership], tick: Tick, deps
     listing = _list(place, deps)
     if isinstance(listing, CloudError):
         return Told(error=listing)
-    if not _believe(listing, deps):
+    if not _believe(listing, members, deps):
         return Told()
     return Told(listing, _send(listing, members, tick, deps))
 
 
-def _note_access(told: Sequence[Told], deps: Deps) -> None:
-    """A provider that may list nowhere fails as a whole; one that may somewhere does not."""
+def _note_access(told: Sequence[Told], others: Sequence[Place], deps: Deps) -> None:
+    """A provider that may list nowhere fails as a whole; one that may somewhere does not.
+
+    ``others`` are locations that this call did not list.
+    """
     refusals = [one.error for one in told if isinstance(one.error, NotAuthorizedError)]
     if any(one.error is None for one in told):
         provider_recovered(deps, Activity.LIST)
-    elif refusals:
+    elif refusals and all(place.stale_since is not None for place in others):
         provider_failed(deps, Activity.LIST, refusals[0])
 
 
@@ -149,7 +167,7 @@ def _list(place: Place, deps: Deps) -> Listing | CloudError:
     return Listing(place, began, deps.clock(), sightings)
 
 
-def _believe(listing: Listing, deps: Deps) -> bool:
+def _believe(listing: Listing, members: Sequence[Membership], deps: Deps) -> bool:
     """Whether to conclude anything from a complete list."""
     place = listing.place
     accepted, baseline = place.baseline.accept(listing.machines)
@@ -160,6 +178,7 @@ def _believe(listing: Listing, deps: Deps) -> bool:
             began=listing.began,
             machines=baseline.machines,
             strays_held=place.strays_held + 1 if listing.has_many_strays else 0,
+            absent=absent(members, place.location, listing.sightings),
         )
         return True
     if place.baseline.held == 0:

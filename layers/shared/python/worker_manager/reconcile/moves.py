@@ -13,27 +13,34 @@ from worker_manager.core.errors import ConflictError
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Mapping
 
     from worker_manager.core.model import Location, Sighting
     from worker_manager.reconcile.deps import Deps
-    from worker_manager.store.places import Membership
+    from worker_manager.store.places import Membership, Place
+
+
+def absent(
+    members: Iterable[Membership], location: Location, sightings: Iterable[Sighting]
+) -> frozenset[str]:
+    """The pools that moved away and may have machines in a location, of which a list shows none."""
+    seen = {sighting.key.pool_id for sighting in sightings}
+    return frozenset(
+        member.pool_id
+        for member in members
+        if member.previous and location in member.places and member.pool_id not in seen
+    )
 
 
 def leave_pools(
-    members: Iterable[Membership],
-    sightings: Iterable[Sighting],
-    unclear: Collection[Location],
-    deps: Deps,
+    members: Iterable[Membership], places: Mapping[Location, Place], deps: Deps
 ) -> None:
-    """Leave every pool of which nothing is left.
-
-    ``sightings`` are those of this tick's believed lists, ``unclear`` the locations without one
-    that once had one.
-    """
-    seen = {sighting.key.pool_id for sighting in sightings}
+    """Leave every pool of which nothing is left in any place that was ever listed."""
     for member in members:
-        if member.previous and member.pool_id not in seen and member.places.isdisjoint(unclear):
+        known = [places[name] for name in member.places if name in places]
+        if member.previous and all(
+            place.complete is None or member.pool_id in place.absent for place in known
+        ):
             _leave_if_done(member.pool_id, deps)
 
 

@@ -14,6 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from worker_manager.core.messages import ProvisionPool
+from worker_manager.core.model import Location
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.core.standing import location_of_offering
 from worker_manager.observing import freed, pauses, unlisted
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from worker_manager.core.breaker import Breaker
-    from worker_manager.core.model import Json, Location
+    from worker_manager.core.model import Json
     from worker_manager.queues import Sender
     from worker_manager.reconcile.deps import Deps
     from worker_manager.store.places import Membership, Place
@@ -39,11 +40,12 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One slot of one scheduled minute."""
+    """One slot of one scheduled minute, in one ``location`` where a large one is shared out."""
 
     scheduled: datetime
     slot: int
     interval: timedelta
+    location: Location | None = None
 
     @property
     def name(self) -> str:
@@ -77,7 +79,23 @@ def from_schedule(
 
 def from_message(body: Json, interval: timedelta) -> Tick:
     """A later slot."""
-    return Tick(from_wire(body["time"]), int(body["slot"]), interval)
+    location = body.get("location")
+    return Tick(
+        from_wire(body["time"]),
+        int(body["slot"]),
+        interval,
+        Location(location) if location else None,
+    )
+
+
+def share_out(tick: Tick, locations: Iterable[Location], deps: Deps) -> int:
+    """Have a tick done location by location, each by a call of its own; how many there are."""
+    messages = [
+        Message({"time": to_wire(tick.scheduled), "slot": tick.slot, "location": location})
+        for location in locations
+    ]
+    deps.senders["ticks"].send(messages)
+    return len(messages)
 
 
 def ticks_in(event: Json, interval: timedelta, deps: Deps) -> list[Tick]:

@@ -53,7 +53,8 @@ class Place:
 
     ``complete`` is when its last complete and believed list began; ``not_before`` until when the
     cloud asked not to be asked; ``strays`` how many machines without row that list's scans found,
-    ``strays_held`` how many lists in a row had too many of them to believe.
+    ``strays_held`` how many lists in a row had too many of them to believe; ``absent`` the pools
+    that have moved away and of which that list showed nothing.
     """
 
     location: Location
@@ -61,6 +62,7 @@ class Place:
     baseline: Baseline = field(default_factory=Baseline)
     strays: int = 0
     strays_held: int = 0
+    absent: frozenset[str] = frozenset()
     not_before: datetime | None = None
     stale_since: datetime | None = None
     stale_reason: str | None = None
@@ -149,10 +151,12 @@ class PlaceStore:
         began: datetime,
         machines: int,
         strays_held: int = 0,
+        absent: Collection[str] = (),
     ) -> None:
         """A complete list that began at ``began`` and showed ``machines`` was believed.
 
-        ``strays_held`` lists in a row, this one included, had too many strays before them.
+        ``strays_held`` lists in a row, this one included, had too many strays before them; of the
+        previous pools in ``absent`` it showed nothing.
         What others added to ``told`` and ``strays`` since ``before`` was read is kept.
         """
         model = self._model
@@ -164,6 +168,7 @@ class PlaceStore:
                 model.told.add(-before.baseline.told),
                 model.strays.add(-before.strays),
                 model.strays_held.set(strays_held),
+                model.absent.set(set(absent)) if absent else model.absent.remove(),
                 model.stale_since.remove(),
                 model.stale_reason.remove(),
             ],
@@ -293,6 +298,7 @@ def _to_place(item: ProviderItem) -> Place:
         ),
         strays=int(item.strays or 0),
         strays_held=int(item.strays_held or 0),
+        absent=frozenset(item.absent or ()),
         not_before=item.not_before,
         stale_since=item.stale_since,
         stale_reason=item.stale_reason,

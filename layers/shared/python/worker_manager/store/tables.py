@@ -129,6 +129,7 @@ class ProviderItem(Model):
     held = NumberAttribute(null=True)
     strays = NumberAttribute(null=True)
     strays_held = NumberAttribute(null=True)
+    absent = UnicodeSetAttribute(null=True)
     not_before = MomentAttribute(null=True)
     stale_since = MomentAttribute(null=True)
     stale_reason = UnicodeAttribute(null=True)
