@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -43,6 +44,8 @@ BOOK = {
 }
 SECRETS = {
     "auth": json.dumps(BOOK),
+    "cloud-azure": "{}",
+    "cloud-google": "{}",
     "pulse": json.dumps({"username": "guest", "password": "guest"}),
 }
 BUILDERS = (
@@ -86,6 +89,11 @@ def local_template() -> dict[str, Any]:
 def function_names() -> list[str]:
     """Every function of the stage, without the stage's prefix."""
     return sorted(_functions())
+
+
+def folder_of(name: str) -> str:
+    """Where a function's handler is, by the function's name."""
+    return re.sub(r"-(aws|azure|google)$", "", name).replace("-", "_")
 
 
 def _functions() -> dict[str, Mapping[str, Any]]:
@@ -214,9 +222,9 @@ class DeployedStage:
 
     def call(self, name: str, event: Mapping[str, Any], **changes: str | None) -> Any:
         """Call a function's handler in a container of its own."""
-        folder = name.removesuffix("-aws").replace("-", "_")
         with self.container(name, **changes):
-            return import_module(f"functions.{folder}.handler").handle(event, LambdaContext())
+            handler = import_module(f"functions.{folder_of(name)}.handler")
+            return handler.handle(event, LambdaContext())
 
     def drain(self, queue: str) -> list[dict[str, Any]]:
         """Take every message that is due from a queue, each as the event it becomes."""

@@ -10,19 +10,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.functions.deployed import ROOT, function_names
+from tests.functions.deployed import ROOT, folder_of, function_names
 
 if TYPE_CHECKING:
     from tests.functions.deployed import DeployedStage
 
-NOBODY = ("google.cloud", "azure", "grpc", "aiohttp", "aws_xray_sdk", "aws_cdk", "infra", "moto")
-NO_API = (
-    "worker_manager.reconcile",
-    "worker_manager.api.documents",
-    "worker_manager.providers.aws.provider",
-    "taskcluster",
-    "requests",
-)
+SDKS = {
+    "aws": ("worker_manager.providers.aws.provider",),
+    "azure": ("azure", "msal", "worker_manager.providers.azure"),
+    "google": (
+        "google.cloud",
+        "google.auth",
+        "google.api_core",
+        "grpc",
+        "proto",
+        "worker_manager.providers.google",
+    ),
+}
+"""Of each cloud what no function of another may load, nor any that calls no cloud."""
+NOBODY = ("aiohttp", "aws_xray_sdk", "aws_cdk", "infra", "moto")
+NO_API = ("worker_manager.reconcile", "worker_manager.api.documents", "taskcluster", "requests")
 NO_LOOP = ("worker_manager.api", "worker_manager.identity", "worker_manager.queue.embedded")
 BUILD = {
     "provision-tick-aws": "loops.loop()",
@@ -30,18 +37,46 @@ BUILD = {
     "publish": "loops.keeper()",
 }
 """What functions without secrets can build without any network."""
+LIKE_AWS = ("-azure", "-google")
+"""Their code is that of the function of AWS but for the cloud itself, which is loaded by name."""
 
 
-@pytest.mark.parametrize("name", function_names())
+@pytest.mark.parametrize("name", [n for n in function_names() if not n.endswith(LIKE_AWS)])
 def test_a_function_loads_only_what_is_its_business(shared: DeployedStage, name: str) -> None:
-    folder = name.removesuffix("-aws").replace("-", "_")
-    code = (
-        f"import json, sys, functions.{folder}.handler\n"
-        "from worker_manager.wiring import base\n"
-        f"{'from worker_manager.wiring import loops' if name in BUILD else ''}\n"
-        f"{BUILD.get(name, '')}\n"
-        "print(json.dumps(sorted(sys.modules)))"
+    loads_wiring = "from worker_manager.wiring import loops" if name in BUILD else ""
+    loaded = loaded_by(
+        shared,
+        name,
+        f"import functions.{folder_of(name)}.handler",
+        "from worker_manager.wiring import base",
+        loads_wiring,
+        BUILD.get(name, ""),
     )
+
+    every_sdk = [package for packages in SDKS.values() for package in packages]
+    of_others = NO_API if name.endswith("-api") else NO_LOOP
+    assert within(loaded, [*NOBODY, *every_sdk, *of_others]) == []
+
+
+@pytest.mark.parametrize("cloud", SDKS)
+def test_functions_of_a_cloud_load_no_other_clouds_sdk(shared: DeployedStage, cloud: str) -> None:
+    handlers = [folder_of(name) for name in function_names() if name.endswith(f"-{cloud}")]
+    loaded = loaded_by(
+        shared,
+        f"scan-pool-{cloud}",
+        *(f"import functions.{handler}.handler" for handler in handlers),
+        "from worker_manager.providers.registry import load_cloud",
+        f"load_cloud({cloud!r})",
+    )
+
+    others = [package for name in SDKS if name != cloud for package in SDKS[name]]
+    assert within(loaded, [*NOBODY, *NO_LOOP, *others]) == []
+    assert within(loaded, [f"worker_manager.providers.{cloud}"])
+
+
+def loaded_by(shared: DeployedStage, name: str, *lines: str) -> list[str]:
+    """The modules that a process has loaded after these lines, with a function's environment."""
+    code = "\n".join(("import json, sys", *lines, "print(json.dumps(sorted(sys.modules)))"))
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={
@@ -56,10 +91,14 @@ def test_a_function_loads_only_what_is_its_business(shared: DeployedStage, name:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    loaded = json.loads(done.stdout)
-    forbidden = (*NOBODY, *(NO_API if name.endswith("-api") else NO_LOOP))
-    assert [m for m in loaded if any(_is_within(m, package) for package in forbidden)] == []
+    found: list[str] = json.loads(done.stdout)
+    return found
 
 
-def _is_within(module: str, package: str) -> bool:
-    return module == package or module.startswith(f"{package}.")
+def within(modules: list[str], packages: list[str]) -> list[str]:
+    """Those modules that belong to one of the packages."""
+    return [
+        module
+        for module in modules
+        if any(module == package or module.startswith(f"{package}.") for package in packages)
+    ]
