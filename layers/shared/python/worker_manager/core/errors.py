@@ -8,6 +8,7 @@
     │   ├── QuotaExceededError        our account may not have more
     │   ├── InvalidLaunchConfigError  the cloud will never accept this launch config
     │   ├── ThrottledError            asked too fast; says how long to wait
+    │   │   └── NoRoomError           one place of the cloud is full for now; others are not
     │   ├── CloudUnavailableError     its fault, or unknown; try again
     │   │   └── NotReachedError       nothing was sent, so nothing was done
     │   └── NotAuthorizedError        we may not do this
@@ -73,6 +74,13 @@ class ThrottledError(CloudError):
     ) -> None:
         super().__init__(message, code=code)
         self.retry_after = retry_after
+
+
+class NoRoomError(ThrottledError):
+    """What pools share at one place of the cloud is full for now; nothing was done.
+
+    Unlike other waits, this one says nothing about the rest of the location.
+    """
 
 
 class CloudUnavailableError(CloudError):

@@ -37,7 +37,8 @@ class Outcome:
     """What one call made of an order: the order as it stands now, and the rows written.
 
     ``error`` is what was refused, or what keeps the order open.  The creation of ``followed`` is
-    to be looked at ``follow_after`` that long, if at all.
+    to be looked at ``follow_after`` that long, if at all.  ``waits_alone`` if an order that has to
+    wait says nothing about others.
     """
 
     order: Order
@@ -45,6 +46,7 @@ class Outcome:
     error: CloudError | None = None
     followed: Sequence[WorkerKey] = ()
     follow_after: timedelta | None = None
+    waits_alone: bool = False
 
 
 def tell_changes(pool: Pool, before: Mapping[str, Breaker], after: Mapping[str, Breaker]) -> None:

@@ -157,17 +157,23 @@ def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
 
 
 def _come_back(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
-    """Nobody orders there before the cloud's time, and the pool is looked at again right after."""
+    """Nobody orders there before the cloud's time, and the pool is looked at again right after.
+
+    Who waits for room in one place of a location keeps nobody else waiting.
+    """
     waits: dict[Location, datetime] = {}
+    moments = []
     for outcome in outcomes:
         location, moment = outcome.order.location, outcome.order.not_before
         if moment is not None:
-            waits[location] = max(moment, waits.get(location, moment))
+            moments.append(moment)
+            if not outcome.waits_alone:
+                waits[location] = max(moment, waits.get(location, moment))
     for location, moment in waits.items():
         deps.stores.places.postpone(plan.provider_id, location, moment)
-    if not waits:
+    if not moments:
         return
-    latest = max(waits.values())
+    latest = max(moments)
     delay = max(1, round((latest - deps.clock()).total_seconds()) + 1)
     resume = Resume.after(plan.pool_id, plan.tick, latest)
     deps.senders["advance"].send([Message(resume.to_json(), delay=delay)])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from worker_manager.core.errors import (
     CloudError,
     CloudUnavailableError,
+    NoRoomError,
     NotReachedError,
     ThrottledError,
 )
@@ -83,7 +84,8 @@ def send_order(
         launched = deps.provider.launch(request)
     except ThrottledError as error:
         later = replace(order, not_before=deps.clock() + error.retry_after)
-        return Outcome(later, announced.written, error)
+        alone = isinstance(error, NoRoomError)
+        return Outcome(later, announced.written, error, waits_alone=alone)
     except CloudError as error:
         lost = isinstance(error, CloudUnavailableError) and not isinstance(error, NotReachedError)
         if lost or order.doubtful:
@@ -159,11 +161,18 @@ def _outcome(order: Order, launched: Launched, rows: list[Worker], now: datetime
         return Outcome(settled(order, count, launched.error), rows, launched.error, followed, after)
     if isinstance(unanswered, ThrottledError):
         order = replace(order, not_before=now + unanswered.retry_after)
-    return Outcome(order, rows, launched.error or unanswered, followed, after)
+    return Outcome(
+        order,
+        rows,
+        launched.error or unanswered,
+        followed,
+        after,
+        waits_alone=isinstance(unanswered, NoRoomError),
+    )
 
 
 def _make_room(request: LaunchOrder, deps: Deps) -> None:
-    """Hold the slots that an order needs; ``ThrottledError`` while there are too few."""
+    """Hold the slots that an order needs; ``NoRoomError`` while there are too few."""
     if not isinstance(deps.provider, Slots):
         return
     store = deps.provider.slots(request)
@@ -177,7 +186,7 @@ def _make_room(request: LaunchOrder, deps: Deps) -> None:
         most=store.most,
         now=deps.clock(),
     ):
-        raise ThrottledError(
+        raise NoRoomError(
             f"{store.name} has no room for {request.count} more", code="NoRoom", retry_after=NO_ROOM
         )
 
