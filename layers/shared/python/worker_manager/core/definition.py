@@ -36,6 +36,17 @@ class Parts:
     bodies: Mapping[str, Json]
 
 
+def group_of(body: Json, location: Location) -> str:
+    """The worker group of a launch config's machines: a zone, an Azure location, a region.
+
+    ``location`` is what stands for it where the body does not say.
+    """
+    template = body.get("armDeployment") or {}
+    told = (template.get("parameters") or {}).get("location") or {}
+    group = body.get("zone") or told.get("value") or body.get("location") or location
+    return str(group)
+
+
 def take_apart(
     pool_id: str,
     config: Json,

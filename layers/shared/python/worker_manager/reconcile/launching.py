@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.core.definition import group_of
 from worker_manager.core.errors import (
     BadCredentialsError,
     CloudError,
@@ -79,7 +80,7 @@ def carry_out(
         launch = partial(send_order, marked, configs=configs, lifecycle=pool.lifecycle, deps=deps)
         sent = [order for order in marked.orders if order.order_id in names]
         outcomes = side_by_side(launch, sent, parallel=deps.parallel)
-        _report_failures(marked, outcomes, deps, mails=pool.email_on_error)
+        _report_failures(marked, outcomes, configs, deps, mails=pool.email_on_error)
         after = deps.stores.plans.mark(
             marked, orders=_replaced(marked, [outcome.order for outcome in outcomes])
         )
@@ -130,14 +131,23 @@ def _replaced(plan: Plan, changed: Iterable[Order]) -> tuple[Order, ...]:
     return tuple(by_id.get(order.order_id, order) for order in plan.orders)
 
 
-def _report_failures(plan: Plan, outcomes: Iterable[Outcome], deps: Deps, *, mails: bool) -> None:
+def _report_failures(
+    plan: Plan,
+    outcomes: Iterable[Outcome],
+    configs: Mapping[str, LaunchConfig],
+    deps: Deps,
+    *,
+    mails: bool,
+) -> None:
     """Record what went wrong before the orders are settled, so that no crash can hide it.
 
     Throttling is our own haste, and no error of the pool.
     """
     for outcome in outcomes:
         if outcome.error is not None and not isinstance(outcome.error, ThrottledError):
-            _report(plan, outcome.order, outcome.error, deps, mails=mails)
+            order = outcome.order
+            group = group_of(configs[order.launch_config_id].body, order.location)
+            _report(plan, order, outcome.error, deps, group=group, mails=mails)
 
 
 def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
@@ -179,12 +189,14 @@ def _come_back(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
     deps.senders["advance"].send([Message(resume.to_json(), delay=delay)])
 
 
-def _report(plan: Plan, order: Order, error: CloudError, deps: Deps, *, mails: bool) -> None:
+def _report(
+    plan: Plan, order: Order, error: CloudError, deps: Deps, *, group: str, mails: bool
+) -> None:
     """Tell the pool's owner, once an order and kind."""
     extra: dict[str, Any] = {
         "code": error.code,
         "orderId": order.order_id,
-        "workerGroup": order.location,
+        "workerGroup": group,
         "requested": order.count,
         "launched": order.launched,
     }
