@@ -26,6 +26,8 @@ INPUTS = {
     "owner": "owner@example.com",
     "rootUrl": "https://tc.example.com",
     "deployment": DEPLOYMENT,
+    "ordered": "2031-05-17T12:00:00+00:00",
+    "description": "Linux for everybody",
 }
 
 
