@@ -310,7 +310,7 @@ def test_rules_choose_machines_by_what_they_are_and_by_share() -> None:
     )
 
     def instance(number: int, image_id: str = "ami-1") -> InstanceMetadata:
-        return InstanceMetadata(f"i-{number}", "us-east-1", "a", image_id, "m5.large", False, "")
+        return InstanceMetadata(f"i-{number}", image_id, "m5.large", None)
 
     def assignment(launch_config_id: str) -> Assignment:
         given = user_data("http://localhost") | {"launchConfigId": launch_config_id}

@@ -1,15 +1,18 @@
-"""What a machine learns from its user data: whose worker it is.  Read next: ``machine``."""
+"""What a machine learns from its cloud: whose worker it is.  Read next: ``machine``."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The JSON that a stock worker-runner reads from its instance's user data."""
+    """What a stock worker-runner reads from its instance's user data, attribute or tags."""
 
     root_url: str
     worker_pool_id: str
@@ -20,7 +23,7 @@ class Assignment:
 
 
 def read_assignment(user_data: str) -> Assignment | None:
-    """The assignment in a machine's user data; ``None`` where it is not for a worker."""
+    """The assignment in JSON that a machine was given; ``None`` where it is not for a worker."""
     try:
         given = json.loads(user_data)
         return Assignment(
@@ -32,4 +35,19 @@ def read_assignment(user_data: str) -> Assignment | None:
             worker_config=given.get("workerConfig") or {},
         )
     except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def read_tags(tags: Mapping[str, str]) -> Assignment | None:
+    """The assignment that a machine's tags are; ``None`` where they are not a worker's."""
+    try:
+        return Assignment(
+            root_url=tags["root-url"],
+            worker_pool_id=tags["worker-pool-id"],
+            provider_id=tags["provider-id"],
+            worker_group=tags["worker-group"],
+            launch_config_id=tags.get("launch-config-id", ""),
+            worker_config={},
+        )
+    except KeyError:
         return None

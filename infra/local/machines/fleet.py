@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from infra.local.machines.behaviour import Rules
-from infra.local.machines.hypervisor import Hypervisor
+from infra.local.machines.hypervisor import HYPERVISORS, Hypervisor
 from infra.local.machines.machine import Machine, Phase
 from infra.local.machines.worker import Outcome
 
@@ -24,14 +24,21 @@ if TYPE_CHECKING:
 class MachineFleet:
     """The machines of the cloud at ``cloud_url``, from ``start`` to ``stop``.
 
+    ``kind`` is which cloud it is (``hypervisor.HYPERVISORS``).
     ``poll_seconds`` is how often it looks which instances run.
     """
 
     def __init__(
-        self, cloud_url: str, *, rules: Rules | None = None, poll_seconds: float = 0.5
+        self,
+        cloud_url: str,
+        *,
+        kind: str = "ec2",
+        rules: Rules | None = None,
+        poll_seconds: float = 0.5,
     ) -> None:
         self.outcomes: Counter[Outcome] = Counter()
         self._cloud_url = cloud_url
+        self._hypervisor = HYPERVISORS[kind]
         self._rules = rules or Rules()
         self._poll_seconds = poll_seconds
         self._machines: dict[str, Machine] = {}
@@ -77,7 +84,7 @@ class MachineFleet:
         connector = aiohttp.TCPConnector(limit=0)
         timeout = aiohttp.ClientTimeout(total=60)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
-            hypervisor = Hypervisor(self._cloud_url, http)
+            hypervisor = self._hypervisor(self._cloud_url, http)
             while not self._stopping.is_set():
                 await self._look(hypervisor, http)
                 await self._pause()

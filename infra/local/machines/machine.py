@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from infra.local.machines.assignment import read_assignment
 from infra.local.machines.registration import Identity, Registration, register
 from infra.local.machines.worker import Outcome, Worker
 
@@ -25,7 +24,7 @@ class Phase(StrEnum):
 
     BOOTING = "booting"
     SILENT = "silent"
-    """Up, but calls nobody: no worker's user data, or told to."""
+    """Up, but calls nobody: no worker's, or told to."""
     REGISTERING = "registering"
     REFUSED = "refused"
     IDLE = "idle"
@@ -64,7 +63,7 @@ class Machine:
         """Boot, register, work, leave; what is over for good just waits to be taken away."""
         booted = datetime.now(UTC)
         instance = await self._hypervisor.metadata(self._instance_id)
-        assignment = read_assignment(instance.user_data)
+        assignment = instance.assignment
         if assignment is None:
             return await self._wait_for_the_end(Phase.SILENT)
         behaviour = self._rules.behaviour_of(instance, assignment)
@@ -72,7 +71,7 @@ class Machine:
         if not behaviour.registers:
             return await self._wait_for_the_end(Phase.SILENT)
         self._phase = Phase.REGISTERING
-        proof = await self._hypervisor.identity(self._instance_id)
+        proof = await self._hypervisor.proof(self._instance_id, root_url=assignment.root_url)
         identity = Identity(assignment, self._instance_id, proof, booted)
         registration = await register(identity, self._http, retry_seconds=behaviour.retry_seconds)
         if registration is None:
