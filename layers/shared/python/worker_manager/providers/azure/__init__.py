@@ -1,0 +1,1 @@
+"""Azure.  Where to read next: ``provider``, then ``launching``, ``listing`` and ``following``."""

@@ -1,0 +1,168 @@
+"""Seeing launches through: what became of machines whose creation was accepted.
+
+A worker that registered outlives any doubt about its creation, and one that runs may still
+register, whatever Azure says of its provisioning.  A deployment's record is deleted once its
+outcome is known; until that is done the worker is not done either, for its record takes up room.
+Where to read next: ``reading`` (how it is asked), ``deployments`` (what records say).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.errors import CloudError, CloudUnavailableError, ThrottledError
+from worker_manager.core.model import MachineStatus, State
+from worker_manager.providers.azure import deployments, reading
+from worker_manager.providers.azure.ending import delete_machine, delete_record
+from worker_manager.providers.azure.errors import cloud_errors
+from worker_manager.providers.azure.machines import identity, run_time, status
+from worker_manager.providers.azure.tags import is_tolerated, tags_of
+from worker_manager.providers.protocol import Failed, Made, Pending
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from worker_manager.core.model import Json, Worker, WorkerKey
+    from worker_manager.providers.azure.arm import Arm
+    from worker_manager.providers.azure.reading import Found
+    from worker_manager.providers.azure.visit import Visit
+    from worker_manager.providers.protocol import Step
+
+FOLLOW_AFTER = timedelta(seconds=5)
+"""Between two looks at a creation; each is a list or two, however many machines are looked at."""
+
+OS_TROUBLE = "OSProvisioning"
+"""So begin the codes of machines that run, but whose system did not report in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What became of a creation, and what is to be deleted with it."""
+
+    step: Step
+    record: bool = False
+    machine: bool = False
+
+
+def follow(arm: Arm, visit: Visit, workers: Sequence[Worker]) -> Mapping[WorkerKey, Step]:
+    """How far the creation of each is; those of which nothing could be learned are left out.
+
+    Raises the first ``CloudError`` if that is all of them.
+    """
+    over = {worker.key: Made(worker.identity) for worker in workers if _is_over(worker)}
+    followed = [worker for worker in workers if worker.key not in over]
+    unsettled = [worker for worker in followed if not reading.is_settled(worker)]
+    records = reading.records(arm, visit, unsettled)
+    asked = [worker for worker in followed if _wants_machine(records.get(worker.key))]
+    machines = reading.machines(arm, visit, asked)
+
+    def judge(worker: Worker) -> tuple[WorkerKey, Step]:
+        record = reading.sure(records.get(worker.key))
+        vm = reading.sure(machines.get(worker.key))
+        if reading.is_settled(worker):
+            verdict = _of_machine(worker, vm)
+        else:
+            verdict = _of_deployment(arm, worker, record, vm)
+        return worker.key, _tidied(arm, worker, verdict)
+
+    answers = visit.each(judge, followed)
+    steps = dict(answer for answer in answers if not isinstance(answer, CloudError))
+    for answer in answers:
+        if isinstance(answer, CloudError) and not steps:
+            raise answer
+    return {**over, **steps}
+
+
+def _is_over(worker: Worker) -> bool:
+    """Whether its creation was seen through before, and only its record is kept."""
+    return "deployment" in worker.identity and "vmId" in worker.identity
+
+
+def _wants_machine(record: Found) -> bool:
+    """Whether the machine tells more than the record, which is missing for most."""
+    if isinstance(record, CloudError):
+        return False
+    return record is None or deployments.has_ended(record)
+
+
+def _of_machine(worker: Worker, vm: Json | None) -> _Verdict:
+    """What became of a machine that was asked for in one request."""
+    if worker.state is State.RUNNING:
+        return _Verdict(Made(_known(worker, vm)))
+    if vm is None:
+        return _Verdict(Failed(_vanished("the machine was being made, and is gone")))
+    now, error = status(vm, run_time(vm["properties"].get("instanceView") or {}))
+    if now is MachineStatus.PENDING:
+        return _Verdict(Pending(FOLLOW_AFTER))
+    if now is MachineStatus.STOPPING:
+        return _Verdict(Failed(_vanished("the machine was being made, and is being deleted")))
+    if error is not None:
+        return _Verdict(Failed(error), machine=True)
+    return _Verdict(Made(_known(worker, vm)))
+
+
+def _of_deployment(arm: Arm, worker: Worker, record: Json | None, vm: Json | None) -> _Verdict:
+    """What became of a machine that a template was to make."""
+    if record is not None and not deployments.has_ended(record):
+        return _Verdict(Pending(FOLLOW_AFTER))
+    if worker.state is State.RUNNING:
+        return _Verdict(Made(_known(worker, vm)), record=True)
+    if record is None or deployments.state_of(record) == deployments.SUCCEEDED:
+        if vm is not None:
+            return _Verdict(Made(_known(worker, vm)), record=True)
+        return _Verdict(Failed(_no_machine(worker, record)), record=True)
+    with cloud_errors():
+        error = deployments.why_failed(arm, record, resource_group=worker.identity["resourceGroup"])
+    if vm is not None and _may_register(vm, error):
+        return _Verdict(Made(_known(worker, vm)), record=True)
+    return _Verdict(Failed(error), record=True, machine=vm is not None)
+
+
+def _may_register(vm: Json, error: CloudError) -> bool:
+    """Whether the machine of a failed deployment works, as far as anybody can tell."""
+    seen = run_time(vm["properties"].get("instanceView") or {})
+    is_excused = error.code.startswith(OS_TROUBLE) or is_tolerated(error.code, tags_of(vm))
+    return seen.is_on and is_excused
+
+
+def _no_machine(worker: Worker, record: Json | None) -> CloudError:
+    """Why there is no machine where nothing is said to have failed."""
+    if record is None:
+        return _vanished("the record of the deployment is gone, and there is no machine")
+    return deployments.made_none(worker.key.worker_id, record)
+
+
+def _vanished(what: str) -> CloudError:
+    return CloudUnavailableError(f"MachineVanished: {what}", code="MachineVanished")
+
+
+def _known(worker: Worker, vm: Json | None) -> dict[str, Any]:
+    """What is known of a worker from now on; its deployment, only if the record is kept."""
+    group = worker.identity["resourceGroup"]
+    names = ("deployment", "keepDeployment") if worker.identity.get("keepDeployment") else ()
+    kept = {name: worker.identity[name] for name in names}
+    if vm is None:
+        return {**kept, "resourceGroup": group}
+    return {**kept, **identity(group, vm)}
+
+
+def _tidied(arm: Arm, worker: Worker, verdict: _Verdict) -> Step:
+    """The step, after what is to be deleted with it; pending while the record could not be.
+
+    A machine that is not deleted now is a stray to the next scan, which is soon enough.
+    """
+    group = worker.identity["resourceGroup"]
+    try:
+        if verdict.record and not worker.identity.get("keepDeployment"):
+            delete_record(arm, group, worker.identity["deployment"])
+    except CloudError as error:
+        after = error.retry_after if isinstance(error, ThrottledError) else FOLLOW_AFTER
+        return Pending(after)
+    if verdict.machine:
+        try:
+            delete_machine(arm, group, worker.key.worker_id)
+        except CloudError:
+            return verdict.step
+    return verdict.step
