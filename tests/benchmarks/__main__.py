@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tests.benchmarks.bill_run import measure_bill
 from tests.benchmarks.burst import measure_burst, measure_throttled_burst
+from tests.benchmarks.clouds import ROOT
 from tests.benchmarks.cold import measure_cold
 from tests.benchmarks.day import measure_day
 from tests.benchmarks.provision import measure_provision
 from tests.benchmarks.registrations import measure_registrations
 from tests.benchmarks.results import combine, fill, put_into, table, write_json
 from tests.benchmarks.scan import measure_scan
-from tests.benchmarks.world import ROOT, a_world, now, point_sdks_at, processes
+from tests.benchmarks.world import a_world, now, point_sdks_at, processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,10 +18,10 @@ from infra.settings import STAGES
 from infra.stack import Code
 from tests.benchmarks.assumptions import Assumptions, assumptions_table
 from tests.benchmarks.bill import Standing, bill_table, bills, words
+from tests.benchmarks.clouds import ROOT
 from tests.benchmarks.deeds import measure_deeds
 from tests.benchmarks.results import Detail, Measure
 from tests.benchmarks.scene import a_scene
-from tests.benchmarks.world import ROOT
 
 if TYPE_CHECKING:
     from tests.benchmarks.scene import Deeds

@@ -64,7 +64,7 @@ def measure_burst(world: World, *, scale: float = 1.0) -> list[Measure]:
 
 def measure_throttled_burst(world: World, *, scale: float = 1.0) -> list[Measure]:
     """The same with EC2's own request buckets: 5 launches at once and 2 a second, by region."""
-    world.endpoints.control({"buckets": {"enabled": True}})
+    world.simulated.control(buckets={"enabled": True})
     burst = _burst(world, scale)
     return [
         Measure("burst_throttled_seconds", round(burst.seconds, 2), "s", 90),
@@ -87,8 +87,8 @@ def _burst(world: World, scale: float) -> Burst:
         provision=lambda body: provision(ProvisionPool.from_json(body), world.deps, DEADLINE),
         advance=lambda body: advance([advance_from_json(body)], world.deps),
     )
-    world.endpoints.control({"latency": {"RunInstances": CALL_SECONDS}})
-    world.endpoints.control({"reset": "counts"})
+    world.simulated.control(latency={"RunInstances": CALL_SECONDS})
+    world.simulated.control(reset="counts")
     began = time.perf_counter()
     seconds = 0.0
     while seconds < GIVE_UP_SECONDS:
@@ -106,7 +106,7 @@ def _rows(world: World, pools: Sequence[Pool]) -> list[Worker]:
 
 def _outcome(world: World, pools: Sequence[Pool], wanted: int, seconds: float) -> Burst:
     rows = _rows(world, pools)
-    state = world.endpoints.ec2_state()
+    state = world.simulated.look()
     plans = [
         plan
         for pool in pools
@@ -120,7 +120,7 @@ def _outcome(world: World, pools: Sequence[Pool], wanted: int, seconds: float) -
         wanted=wanted,
         seconds=seconds,
         orders=sum(order.state is not OrderState.CANCELLED for order in orders),
-        calls=world.endpoints.ec2_calls("RunInstances"),
+        calls=world.simulated.calls("RunInstances"),
         rows=len(rows),
         instances=sum(sum(states.values()) for states in state["instances"].values()),
         unsent=sum(len(row.unsent) for row in rows),

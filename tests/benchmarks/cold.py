@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from infra.build_layers import LAMBDA, RUNTIME
+from tests.benchmarks.clouds import ROOT
 from tests.benchmarks.results import Measure
-from tests.benchmarks.world import ROOT
 
 RUNS = 7
 

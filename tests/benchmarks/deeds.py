@@ -46,7 +46,7 @@ POLLS = 200
 def measure_deeds(scene: Scene, *, pools: int, workers: int) -> Deeds:
     """Do everything that a day has, on a fleet of this size."""
     fleet = create_pools(scene.stores.pools, range(pools), launch_configs=LAUNCH_CONFIGS)
-    seed(scene.endpoints, scene.stores.workers, fleet, workers, deployment=DEPLOYMENT)
+    seed(scene.endpoints.ec2, scene.stores.workers, fleet, workers, deployment=DEPLOYMENT)
     scene.tell_queue(fleet)
     idle = _look_around(scene)
     _by_the_clock(scene)
@@ -109,7 +109,7 @@ def _bear(scene: Scene, pools: Sequence[Pool], idle: Usage) -> None:
     if len(born) != MACHINES * len(pools):
         raise RuntimeError(f"{len(born)} machines were launched")
     registered = scene.run(
-        "workers-api", _ping(), [registration(scene.endpoints.ec2, row) for row in born]
+        "workers-api", _ping(), [registration(scene.endpoints.ec2.url, row) for row in born]
     )
     deeds.note("registerWorker", "workers-api", [usage for _, usage in registered])
     grants = [json.loads(answer["body"]) for answer, _ in registered]
@@ -155,7 +155,7 @@ def _bury(
     deeds.note("removeWorker", "workers-api", scene.use("workers-api", _ping(), leaves))
     deletes = scene.stage.drain("advance-aws")
     deeds.note("delete a machine", "advance-aws", scene.use("advance-aws", deletes[0], deletes[1:]))
-    scene.endpoints.control({"settings": {"shutting_down_seconds": 0}})
+    scene.endpoints.ec2.control(settings={"shutting_down_seconds": 0})
     seen = _scan(scene, pools)
     deeds.note_extra("see a machine gone", "scan-pool-aws", seen, usual=idle, times=len(lives))
 

@@ -49,10 +49,13 @@ class Delivery:
     """Hands messages to ``threads`` workers until it is closed.
 
     ``handlers`` are by queue; set them before the first message.  The first exception of one is
-    raised by ``drain``.
+    raised by ``drain``.  ``apart`` are queues with so many workers of their own, as each function
+    has concurrency of its own; ``speed`` shortens delays so many times.
     """
 
     threads: int
+    apart: Mapping[str, int] = field(default_factory=dict)
+    speed: float = 1.0
     handlers: Mapping[str, Callable[[Any], object]] = field(default_factory=dict)
     delivered: int = 0
     _changed: Condition = field(default_factory=Condition)
@@ -79,7 +82,7 @@ class Delivery:
                     return
                 self._seen.add((queue, message.dedup))
             if message.delay:
-                due = time.monotonic() + message.delay
+                due = time.monotonic() + message.delay / self.speed
                 heapq.heappush(self._delayed, (due, next(self._numbers), waiting))
             else:
                 self._ready.append(waiting)
@@ -94,7 +97,12 @@ class Delivery:
             return self._idle
 
     def __enter__(self) -> Self:
-        self._workers = [Thread(target=self._work, daemon=True) for _ in range(self.threads)]
+        shares = [(None, self.threads), *self.apart.items()]
+        self._workers = [
+            Thread(target=self._work, args=[queue], daemon=True)
+            for queue, threads in shares
+            for _ in range(threads)
+        ]
         for worker in self._workers:
             worker.start()
         return self
@@ -115,8 +123,8 @@ class Delivery:
     def _idle(self) -> bool:
         return not (self._ready or self._delayed or self._in_flight)
 
-    def _work(self) -> None:
-        while (waiting := self._take()) is not None:
+    def _work(self, only: str | None) -> None:
+        while (waiting := self._take(only)) is not None:
             error = None
             try:
                 self.handlers[waiting.queue](json.loads(waiting.text))
@@ -124,13 +132,17 @@ class Delivery:
                 error = raised
             self._done(waiting, error)
 
-    def _take(self) -> Waiting | None:
-        """The next message whose group is free; waits for one, ``None`` when closed."""
+    def _take(self, only: str | None) -> Waiting | None:
+        """The next message whose group is free; waits for one, ``None`` when closed.
+
+        It is of the queue ``only``, or of any that has no workers of its own.
+        """
         with self._changed:
             while not self._closed:
                 self._wake_delayed()
                 for index, waiting in enumerate(self._ready):
-                    if _lane(waiting) not in self._busy:
+                    home = waiting.queue if waiting.queue in self.apart else None
+                    if home == only and _lane(waiting) not in self._busy:
                         del self._ready[index]
                         if waiting.group is not None:
                             self._busy.add((waiting.queue, waiting.group))

@@ -6,14 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.world import PROVIDER, REGIONS, THREADS, now
+from tests.benchmarks.clouds import AWS
+from tests.benchmarks.world import THREADS, now
 from worker_manager.core.definition import Parts, take_apart
-from worker_manager.core.model import Location, Pool
+from worker_manager.core.model import Pool
 from worker_manager.store.pools import PoolChange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from tests.benchmarks.clouds import Cloud
+    from worker_manager.core.model import Json, Location
     from worker_manager.store.pools import PoolStore
 
 AGE = timedelta(hours=1)
@@ -25,9 +28,28 @@ def pool_id_of(number: int) -> str:
     return f"proj-bench/linux-builder-{number:03d}"
 
 
-def define(number: int, *, launch_configs: int, maximum: int = 100) -> tuple[Pool, Parts]:
-    """A pool whose launch configs are spread over the regions, beginning with its own."""
-    configs = [_launch_config(number, index) for index in range(launch_configs)]
+def number_of(pool: Pool) -> int:
+    """The number that it was named by."""
+    return int(pool.pool_id.rpartition("-")[2])
+
+
+def define(
+    number: int,
+    *,
+    launch_configs: int,
+    maximum: int = 100,
+    cloud: Cloud = AWS,
+    body: Callable[[str, int], dict[str, Any]] | None = None,
+) -> tuple[Pool, Parts]:
+    """A pool whose launch configs are spread over the cloud's groups, beginning with its own.
+
+    They are the cloud's usual ones, or what ``body`` makes for a group and a number.
+    """
+    make = body or cloud.launch_config
+    configs = [
+        _launch_config(make(cloud.group_of(number, index), number * 1_000 + index))
+        for index in range(launch_configs)
+    ]
     config = {
         "minCapacity": 0,
         "maxCapacity": maximum,
@@ -35,13 +57,15 @@ def define(number: int, *, launch_configs: int, maximum: int = 100) -> tuple[Poo
         "lifecycle": {"registrationTimeout": 1800, "reregistrationTimeout": 345_600},
         "launchConfigs": configs,
     }
+
+    def location_of(given: Json) -> Location:
+        return cloud.location_of(group_of(given))
+
     born = now() - AGE
-    parts = take_apart(
-        pool_id_of(number), config, now=born, location_of=lambda body: Location(body["region"])
-    )
+    parts = take_apart(pool_id_of(number), config, now=born, location_of=location_of)
     pool = Pool(
         pool_id=pool_id_of(number),
-        provider_id=PROVIDER,
+        provider_id=cloud.name,
         description="Builds what the project ships, and runs its tests",
         owner="build-team@example.com",
         email_on_error=False,
@@ -54,9 +78,9 @@ def define(number: int, *, launch_configs: int, maximum: int = 100) -> tuple[Poo
     return pool, parts
 
 
-def create_pools(store: PoolStore, numbers: Iterable[int], *, launch_configs: int) -> list[Pool]:
-    """Define and save these pools."""
-    defined = [define(number, launch_configs=launch_configs) for number in numbers]
+def create_pools(store: PoolStore, numbers: Iterable[int], **kind: Any) -> list[Pool]:
+    """Define these pools, each as ``define`` does with ``kind``, and save them."""
+    defined = [define(number, **kind) for number in numbers]
 
     def save(one: tuple[Pool, Parts]) -> Pool:
         pool, parts = one
@@ -68,22 +92,15 @@ def create_pools(store: PoolStore, numbers: Iterable[int], *, launch_configs: in
         return list(threads.map(save, defined))
 
 
-def region_of(number: int, index: int) -> Location:
-    """Where launch config ``index`` of a pool launches."""
-    return REGIONS[(number + index) % len(REGIONS)]
+def group_of(body: Json) -> str:
+    """The worker group that a launch config's machines come into."""
+    return str(body.get("zone") or body.get("location") or body["region"])
 
 
-def _launch_config(number: int, index: int) -> dict[str, Any]:
-    region = region_of(number, index)
+def _launch_config(body: dict[str, Any]) -> dict[str, Any]:
+    """The body of a cloud with what is the same everywhere."""
     return {
-        "region": region,
-        "launchConfig": {
-            "ImageId": f"ami-{number:08x}{index:09x}",
-            "InstanceType": ("m5.large", "m6i.large", "c5.large")[index % 3],
-            "SecurityGroupIds": ["sg-0123456789abcdef0"],
-            "SubnetId": f"subnet-0123456789abcd{index:03x}",
-            "InstanceMarketOptions": {"MarketType": "spot"},
-        },
+        **body,
         "workerConfig": {
             "capacity": 1,
             "dockerConfig": {"allowPrivileged": True},

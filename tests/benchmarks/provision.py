@@ -50,7 +50,7 @@ def measure_provision(world: World, *, scale: float = 1.0) -> list[Measure]:
         tick=lambda _: provision_tick(Tick(now(), 0, world.deps.timing.tick), world.deps),
         provision=handle,
     )
-    world.endpoints.control({"reset": "counts"})
+    world.simulated.control(reset="counts")
     seconds = world.deliver("tick")
     large = calls.pop(pool_id_of(count))
     return [
@@ -60,7 +60,7 @@ def measure_provision(world: World, *, scale: float = 1.0) -> list[Measure]:
             "requests",
             3,
         ),
-        Measure("provision_cloud_calls", world.endpoints.all_ec2_calls(), "calls", 0),
+        Measure("provision_cloud_calls", world.simulated.calls(), "calls", 0),
         Measure(
             f"provision_read_units_{LAUNCH_CONFIGS}_launch_configs",
             max(_read_units(mine) for mine in calls.values()),

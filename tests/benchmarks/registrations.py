@@ -149,7 +149,7 @@ def measure_registrations(*, scale: float = 1.0) -> list[Measure]:
     machines = round(RATE * SECONDS * scale / pools) * pools
     folder = ROOT / "build" / "bench" / "registrations"
     with (
-        LocalStage(folder=folder, schedules=False, ec2_config=EC2_CONFIG) as stage,
+        LocalStage(folder=folder, schedules=False, clouds={"ec2": EC2_CONFIG}) as stage,
         requests.Session() as http,
     ):
         http.trust_env = False

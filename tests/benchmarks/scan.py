@@ -34,15 +34,15 @@ def measure_scan(world: World, *, scale: float = 1.0) -> list[Measure]:
     pools = create_pools(
         world.deps.stores.pools, range(max(1, round(POOLS * scale))), launch_configs=LAUNCH_CONFIGS
     )
-    rows = seed(world.endpoints, world.deps.stores.workers, pools, round(WORKERS * scale))
+    rows = seed(world.simulated, world.deps.stores.workers, pools, round(WORKERS * scale))
     _remember(world, rows)
     world.handle(
         tick=lambda _: scan_tick(Tick(now(), 0, world.deps.timing.scan), world.deps),
         scan=lambda body: scan(ScanPool.from_json(body), world.deps),
     )
-    world.endpoints.control({"latency": {"*": CALL_SECONDS}})
+    world.simulated.control(latency={"*": CALL_SECONDS})
     world.deliver("tick")
-    world.endpoints.control({"reset": "counts"})
+    world.simulated.control(reset="counts")
     world.queue.calls.clear()
     before, delivered = len(world.meter.calls), world.delivery.delivered
     seconds = world.deliver("tick")
@@ -50,7 +50,7 @@ def measure_scan(world: World, *, scale: float = 1.0) -> list[Measure]:
     calls = world.meter.calls[before:]
     workers = world.tables.workers.Meta.table_name
     return [
-        Measure("scan_cloud_calls", world.endpoints.all_ec2_calls(), "calls", 12),
+        Measure("scan_cloud_calls", world.simulated.calls(), "calls", 12),
         Measure("scan_seconds", round(seconds, 2), "s", 5),
         Measure(
             "scan_worker_writes",

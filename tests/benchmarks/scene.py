@@ -16,10 +16,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from infra.local.children import Child, clean_environment, free_port
+from tests.benchmarks.clouds import ROOT
 from tests.benchmarks.machine_requests import ROOT_URL
 from tests.benchmarks.metering import Meter
 from tests.benchmarks.usage import Usage
-from tests.benchmarks.world import ROOT, now, point_sdks_at, processes
+from tests.benchmarks.world import now, point_sdks_at, processes
 from tests.functions.deployed import DeployedStage, local_template
 from tests.functions.lambda_context import LambdaContext
 from worker_manager.core.model import State
@@ -136,7 +137,9 @@ def a_scene(folder: Path) -> Iterator[Scene]:
         point_sdks_at(endpoints)
         queue_url = stack.enter_context(_task_queue(folder))
         meter = Meter()
-        with urllib.request.urlopen(f"{endpoints.ec2}/_control/public-key", timeout=10) as answer:
+        with urllib.request.urlopen(
+            f"{endpoints.ec2.url}/_control/public-key", timeout=10
+        ) as answer:
             key = answer.read().decode()
         stage = DeployedStage(
             {"RootUrl": ROOT_URL, "TickSeconds": "30", "Timings": "{}", "TrustedEc2Keys": key}

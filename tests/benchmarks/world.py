@@ -1,22 +1,20 @@
-"""Where benchmarks happen: emulator and simulated EC2 in processes of their own, our code in this.
+"""Where benchmarks happen: emulator and clouds in processes of their own, our code in this.
 
 Everything speaks HTTP over loopback through the SDKs that the deployed functions use.  Only the
-task queue and the message queues are in this process (``tests.fake_queue``, ``delivery``).
+task queue and the message queues are in this process (``tests.fake_queue``, ``delivery``).  Each
+provider has a world of its own, as it has functions and queues of its own; worlds of one stage
+share its tables.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import sys
 import time
-import urllib.request
 import uuid
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -24,14 +22,15 @@ import botocore.session
 from botocore.config import Config
 
 from infra.local.children import LOOPBACK, Child, clean_environment, free_port
+from tests.benchmarks.clouds import AWS, CLOUDS, ROOT, Cloud, Simulated, start
 from tests.benchmarks.delivery import Delivery
 from tests.benchmarks.units import Meter
 from tests.fake_queue import FakeQueue
 from worker_manager.bus import EventBridgeBus
-from worker_manager.core.model import Location
 from worker_manager.core.timing import Timing
 from worker_manager.outbox import Outbox
-from worker_manager.providers.aws.provider import AwsProvider
+from worker_manager.providers.protocol import Setup
+from worker_manager.providers.registry import load_cloud
 from worker_manager.queues import Message
 from worker_manager.reconcile.deps import Deps
 from worker_manager.store.health import HealthStore
@@ -48,58 +47,81 @@ from worker_manager.store.tables import TABLES, Tables
 from worker_manager.store.workers import WorkerStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+    from worker_manager.providers.protocol import CloudProvider
+
 HOME_REGION = "us-east-1"
-REGIONS = tuple(Location(name) for name in ("us-east-1", "us-east-2", "us-west-1", "us-west-2"))
-PROVIDER = "aws"
 DEPLOYMENT = "bench"
 THREADS = 8
+APART = {"advance": 2}
+"""Queues whose functions do not wait for those of the others."""
 BUS = "bench"
 EMULATOR_PYTHON = ROOT / ".emulator" / "bin" / "python"
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where the other processes listen."""
+    """Where the other processes listen; ``clouds`` by name."""
 
     aws: str
-    ec2: str
+    clouds: Mapping[str, Simulated]
 
-    def control(self, document: Mapping[str, Any]) -> Any:
-        """Change the simulated EC2; what its keys answer."""
-        request = urllib.request.Request(
-            f"{self.ec2}/_control", json.dumps(document).encode(), method="POST"
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
+    @property
+    def ec2(self) -> Simulated:
+        """The simulated EC2."""
+        return self.clouds["aws"]
 
-    def ec2_state(self) -> Any:
-        """Instances, calls and refusals of the simulated EC2, counted."""
-        with urllib.request.urlopen(f"{self.ec2}/_control/state", timeout=60) as answer:
-            return json.load(answer)
 
-    def ec2_calls(self, action: str) -> int:
-        """Calls of one action in all regions since the counts were reset."""
-        return sum(self.ec2_state()["calls"].get(action, {}).values())
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How time goes by for our code: ``speed`` times as fast as it does, and ahead of it.
 
-    def all_ec2_calls(self) -> int:
-        """Calls of any action."""
-        return sum(sum(regions.values()) for regions in self.ec2_state()["calls"].values())
+    With more than 1 a simulated cloud's own durations have to be as much shorter.
+    """
+
+    speed: float = 1.0
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ahead: list[timedelta] = field(default_factory=list)
+
+    def __call__(self) -> datetime:
+        """The time."""
+        passed = (datetime.now(UTC) - self.began) * self.speed
+        return self.began + passed + sum(self.ahead, timedelta(0))
+
+    def skip(self, time: timedelta) -> None:
+        """Let this much time be over."""
+        self.ahead.append(time)
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Our code, wired to fresh tables and an empty cloud."""
+    """Our code for one provider, wired to tables and a cloud."""
 
-    endpoints: Endpoints
+    simulated: Simulated
     deps: Deps
     tables: Tables
-    queue: FakeQueue
     delivery: Delivery
     meter: Meter
-    errors: PoolErrorStore = field(repr=False)
+
+    @property
+    def cloud(self) -> Cloud:
+        """The kind of cloud."""
+        return self.simulated.cloud
+
+    @property
+    def queue(self) -> FakeQueue:
+        """The task queue."""
+        queue = self.deps.queue
+        if not isinstance(queue, FakeQueue):
+            raise TypeError(f"{queue} is no queue of a benchmark")
+        return queue
+
+    @property
+    def errors(self) -> PoolErrorStore:
+        """What went wrong."""
+        return PoolErrorStore(self.tables, kept=self.deps.timing.errors_kept)
 
     def handle(self, **handlers: Callable[[Any], object]) -> None:
         """Have these called with the messages of the queues they are named after."""
@@ -123,12 +145,11 @@ def now() -> datetime:
 
 
 @contextmanager
-def processes(folder: Path) -> Iterator[Endpoints]:
-    """The emulator and the simulated EC2, until the end of the block; logs are in ``folder``."""
+def processes(folder: Path, clouds: Sequence[Cloud] = (AWS,)) -> Iterator[Endpoints]:
+    """The emulator and simulated clouds, until the end of the block; logs are in ``folder``."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    aws_port, ec2_port = free_port(), free_port()
-    endpoints = Endpoints(f"http://{LOOPBACK}:{aws_port}", f"http://{LOOPBACK}:{ec2_port}")
+    port = free_port()
     with ExitStack() as stack:
         emulator = Child(
             "emulator",
@@ -137,7 +158,7 @@ def processes(folder: Path) -> Iterator[Endpoints]:
                 home=folder / "emulator",
                 path=str(EMULATOR_PYTHON.parent),
                 BIND_HOST=LOOPBACK,
-                GATEWAY_PORT=str(aws_port),
+                GATEWAY_PORT=str(port),
                 SFTP_ENABLED="0",
                 IOT_MTLS_ENABLED="0",
                 LOG_LEVEL="WARNING",
@@ -145,20 +166,12 @@ def processes(folder: Path) -> Iterator[Endpoints]:
             log=folder / "emulator.log",
         )
         stack.callback(emulator.stop)
-        ec2 = Child(
-            "ec2",
-            [sys.executable, "-m", "infra.local.clouds.ec2", "--port", str(ec2_port)],
-            environment=clean_environment(
-                home=folder / "ec2",
-                path=str(Path(sys.executable).parent),
-                PYTHONPATH=str(ROOT),
-            ),
-            log=folder / "ec2.log",
-        )
-        stack.callback(ec2.stop)
-        emulator.wait_for_port(aws_port)
-        ec2.wait_for_port(ec2_port)
-        yield endpoints
+        listening: dict[str, Simulated] = {}
+        for cloud in clouds:
+            child, listening[cloud.name] = start(cloud, folder)
+            stack.callback(child.stop)
+        emulator.wait_for_port(port)
+        yield Endpoints(f"http://{LOOPBACK}:{port}", listening)
 
 
 def point_sdks_at(endpoints: Endpoints) -> None:
@@ -173,61 +186,121 @@ def point_sdks_at(endpoints: Endpoints) -> None:
         AWS_CONFIG_FILE=os.devnull,
         AWS_SHARED_CREDENTIALS_FILE=os.devnull,
         AWS_ENDPOINT_URL=endpoints.aws,
-        AWS_ENDPOINT_URL_EC2=endpoints.ec2,
+        AWS_ENDPOINT_URL_EC2=endpoints.clouds["aws"].url if "aws" in endpoints.clouds else "",
         NO_PROXY="*",
     )
 
 
 @contextmanager
 def a_world(endpoints: Endpoints) -> Iterator[World]:
-    """Fresh tables, an empty cloud, running queues; no messages have handlers yet.
+    """Fresh tables, an empty EC2, running queues; no messages have handlers yet."""
+    with worlds(endpoints, [AWS]) as found:
+        yield found["aws"]
 
-    The function is warm: it called each region before.  Its threads are the queues' workers.
+
+@contextmanager
+def worlds(
+    endpoints: Endpoints,
+    clouds: Sequence[Cloud],
+    *,
+    pace: Callable[[], datetime] = now,
+    speed: float = 1.0,
+    read_timeout: timedelta | None = None,
+) -> Iterator[dict[str, World]]:
+    """A world for each cloud, by name, over the same fresh tables; the clouds are empty.
+
+    Functions are warm: each location was listed before.  The threads of a world are the workers of
+    its queues.  ``pace`` is the time for our code, ``speed`` by how much delays are shortened.
     """
-    endpoints.control({"reset": "all"})
-    shared = botocore.session.get_session()
-    session = boto3.Session(botocore_session=shared)
+    names = make_tables()
+    with ExitStack() as stack:
+        found = {}
+        for cloud in clouds:
+            simulated = endpoints.clouds[cloud.name]
+            simulated.control(reset="all")
+            shared = botocore.session.get_session()
+            session = boto3.Session(botocore_session=shared)
+            provider = start_provider(simulated, session, read_timeout=read_timeout)
+            for location in cloud.locations:
+                list(provider.instances(location))
+            simulated.control(reset="counts")
+            delivery = stack.enter_context(Delivery(THREADS, APART, speed))
+            tables = Tables.bind(names, shared, HOME_REGION)
+            deps = _deps(provider, tables, delivery, bus=_bus(session), clock=pace)
+            found[cloud.name] = World(simulated, deps, tables, delivery, _metered(tables))
+        yield found
+
+
+def make_tables() -> dict[str, str]:
+    """Fresh tables; what each is called, by its short name."""
     prefix = f"bench-{uuid.uuid4().hex[:8]}"
-    tables = Tables.bind({short: f"{prefix}-{short}" for short in TABLES}, shared, HOME_REGION)
-    meter = Meter()
-    meter.attach(tables.connection.client)
+    names = {short: f"{prefix}-{short}" for short in TABLES}
+    tables = Tables.bind(names, botocore.session.get_session(), HOME_REGION)
     for short in TABLES:
         getattr(tables, short).create_table(billing_mode="PAY_PER_REQUEST")
-    timing = Timing()
-    queue = FakeQueue()
-    provider = AwsProvider(provider_id=PROVIDER, deployment=DEPLOYMENT, session=session)
-    for region in REGIONS:
-        list(provider.instances(region))
-    endpoints.control({"reset": "counts"})
-    with Delivery(THREADS) as delivery:
-        workers = WorkerStore(tables, kept=timing.worker_kept)
-        places = PlaceStore(tables)
-        errors = PoolErrorStore(tables, kept=timing.errors_kept)
-        deps = Deps(
-            provider_id=PROVIDER,
-            stores=Stores(
-                pools=PoolStore(tables),
-                workers=workers,
-                plans=PlanStore(tables, kept=timing.plan_kept),
-                places=places,
-                health=HealthStore(tables),
-                offerings=OfferingStore(tables),
-                pauses=PauseStore(tables),
-                slots=SlotStore(tables),
-                statuses=ProviderStatusStore(tables),
-            ),
-            outbox=Outbox(bus=_bus(session), places=places, workers=workers, errors=errors),
-            provider=provider,
-            queue=queue,
-            senders={name: delivery.sender(name) for name in ("provision", "scan", "advance")},
-            clock=now,
-            timing=timing,
-            inputs={"rootUrl": "https://tc.example.com", "deployment": DEPLOYMENT},
-            planners=frozenset({PROVIDER}),
-            parallel=1,
-            call_limit=timedelta(seconds=25),
+    return names
+
+
+def start_provider(
+    simulated: Simulated, session: boto3.Session, *, read_timeout: timedelta | None = None
+) -> CloudProvider:
+    """The provider of a cloud, as a function starts it."""
+    cloud = simulated.cloud
+    return load_cloud(cloud.name)(
+        Setup(
+            provider_id=cloud.name,
+            deployment=DEPLOYMENT,
+            options=cloud.options,
+            secret=lambda: "{}",
+            endpoint=None if cloud is AWS else simulated.url,
+            session=session,
+            read_timeout=read_timeout,
         )
-        yield World(endpoints, deps, tables, queue, delivery, meter, errors)
+    )
+
+
+def _metered(tables: Tables) -> Meter:
+    meter = Meter()
+    meter.attach(tables.connection.client)
+    return meter
+
+
+def _deps(
+    provider: CloudProvider,
+    tables: Tables,
+    delivery: Delivery,
+    *,
+    bus: EventBridgeBus,
+    clock: Callable[[], datetime],
+) -> Deps:
+    timing = Timing()
+    workers = WorkerStore(tables, kept=timing.worker_kept)
+    places = PlaceStore(tables)
+    errors = PoolErrorStore(tables, kept=timing.errors_kept)
+    return Deps(
+        provider_id=provider.provider_id,
+        stores=Stores(
+            pools=PoolStore(tables),
+            workers=workers,
+            plans=PlanStore(tables, kept=timing.plan_kept),
+            places=places,
+            health=HealthStore(tables),
+            offerings=OfferingStore(tables),
+            pauses=PauseStore(tables),
+            slots=SlotStore(tables),
+            statuses=ProviderStatusStore(tables),
+        ),
+        outbox=Outbox(bus=bus, places=places, workers=workers, errors=errors),
+        provider=provider,
+        queue=FakeQueue(),
+        senders={name: delivery.sender(name) for name in ("ticks", "provision", "scan", "advance")},
+        clock=clock,
+        timing=timing,
+        inputs={"rootUrl": "https://tc.example.com", "deployment": DEPLOYMENT},
+        planners=frozenset(cloud.name for cloud in CLOUDS),
+        parallel=1,
+        call_limit=timedelta(seconds=25),
+    )
 
 
 def _bus(session: boto3.Session) -> EventBridgeBus:
