@@ -1,4 +1,4 @@
-"""A simulated EC2 on loopback with a clock that stands still, and the real SDK to drive it."""
+"""Simulated clouds on loopback with a clock that stands still, and the real SDKs to drive them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from infra.local.clouds.arm import ArmCloud, SimulatedArm
+from infra.local.clouds.compute import ComputeCloud, SimulatedCompute
 from infra.local.clouds.ec2 import Ec2Cloud, Ec2Server, SigningKey
+from tests.infra.arm_calls import Arm
 from tests.infra.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mypy_boto3_ec2 import EC2Client
+
+    from tests.infra.compute_calls import Compute
 
 
 @pytest.fixture(scope="session")
@@ -67,3 +72,47 @@ def cloud(one_ec2_server: Ec2Server, clock: VirtualClock, signing_key: SigningKe
 def ec2(cloud: Ec2Cloud, ec2_in: Callable[[str], EC2Client]) -> EC2Client:
     assert cloud.instances() == []
     return ec2_in("us-east-1")
+
+
+@pytest.fixture(scope="session")
+def one_compute_server() -> Iterator[SimulatedCompute]:
+    with SimulatedCompute(ComputeCloud()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def one_compute_client(one_compute_server: SimulatedCompute) -> Compute:
+    """The SDK takes its time to be imported: only those wait for it who use it."""
+    from tests.infra.compute_calls import Compute
+
+    return Compute(one_compute_server.url)
+
+
+@pytest.fixture
+def compute_cloud(
+    one_compute_server: SimulatedCompute, clock: VirtualClock, signing_key: SigningKey
+) -> ComputeCloud:
+    one_compute_server.cloud = ComputeCloud(clock=clock, rng=Random(7), key=signing_key)
+    return one_compute_server.cloud
+
+
+@pytest.fixture
+def compute(compute_cloud: ComputeCloud, one_compute_client: Compute) -> Compute:
+    assert compute_cloud.instances() == []
+    return one_compute_client
+
+
+@pytest.fixture(scope="session")
+def one_arm(signing_key: SigningKey) -> Iterator[tuple[SimulatedArm, Arm]]:
+    with SimulatedArm(ArmCloud(key=signing_key)) as server:
+        clients = Arm(server.url)
+        yield server, clients
+        clients.close()
+
+
+@pytest.fixture
+def arm(one_arm: tuple[SimulatedArm, Arm], clock: VirtualClock, signing_key: SigningKey) -> Arm:
+    server, clients = one_arm
+    clients.clock = clock
+    clients.cloud = server.cloud = ArmCloud(clock=clock, rng=Random(7), key=signing_key)
+    return clients

@@ -116,12 +116,12 @@ def _items(cloud: ComputeCloud, page: Sequence[Listed], plural: str, mask: Mask)
     for zone in cloud.settings.zones:
         inner = mask.below(f"zones/{zone}")
         if zone not in by_zone:
-            told = json.dumps(inner.cut({"warning": _warning(zone, zone in cloud.unreachable)}))
-        elif inner.wants(plural):
-            told = f'{{"{plural}": {_zone_items(by_zone[zone], inner.below(plural))}}}'
+            told = inner.cut({"warning": _warning(zone, zone in cloud.unreachable)})
+            text = json.dumps(told) if told else ""
         else:
-            told = "{}"
-        scopes.append(f'"zones/{zone}": {told}')
+            text = f'{{"{plural}": {_zone_items(by_zone[zone], inner.below(plural))}}}'
+        if text and mask.wants(f"zones/{zone}"):
+            scopes.append(f'"zones/{zone}": {text}')
     return f"{{{', '.join(scopes)}}}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import islice
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -49,10 +48,10 @@ class Shelf(Generic[T]):
 
     def after(self, sequence: int) -> Iterator[T]:
         """All that were made after this one, in order."""
-        start = bisect_right(self._row, sequence, key=_sequence)
-        for thing in islice(self._row, start, None):
-            if thing.sequence in self._standing:
-                yield thing
+        row = self._row
+        for index in range(bisect_right(row, sequence, key=_sequence), len(row)):
+            if row[index].sequence in self._standing:
+                yield row[index]
 
     def clear(self) -> None:
         """Take everything away."""
