@@ -163,7 +163,11 @@ def main() -> int:
         demos[0].play()
 
     code = run(
-        watch, port=free_port(), name="demo", ec2_config=EC2_CONFIG, machine_rules=MACHINE_RULES
+        watch,
+        port=free_port(),
+        name="demo",
+        clouds={"ec2": EC2_CONFIG},
+        machine_rules=MACHINE_RULES,
     )
     return code or (1 if not demos or demos[0].failures else 0)
 

@@ -19,6 +19,7 @@ from infra.local.samples import MACHINE_RULES, SampleLoad
 from infra.local.stage import ACCESS_TOKEN, CLIENT_ID, InvocationError, LocalStage
 from infra.local.synth import ROOT
 from infra.local.timeline import Timeline, follow
+from infra.settings import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,12 @@ DEFAULT_PORT = 5080
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a polite kill, a closed terminal."""
 
-_FIRST_TICKS = ("provision-tick-aws", "scan-tick-aws")
+_FIRST_TICKS = tuple(
+    f"{verb}-tick-{provider.provider_id}"
+    for provider in STAGES["local"].providers
+    if provider.has_loop
+    for verb in ("provision", "scan")
+)
 
 
 def interrupt_once(number: int, frame: FrameType | None) -> None:
@@ -47,13 +53,13 @@ def run(
     *,
     port: int,
     name: str = "dev",
-    ec2_config: Mapping[str, Any] | None = None,
+    clouds: Mapping[str, Mapping[str, Any]] | None = None,
     machine_rules: Mapping[str, Any] = MACHINE_RULES,
 ) -> int:
     """Bring everything up, watch, take everything down; the exit code.
 
-    ``name`` is the folder of its logs under ``build/run``; ``ec2_config`` a control document of
-    the simulated EC2, ``machine_rules`` a rule table of the simulated machines.
+    ``name`` is the folder of its logs under ``build/run``; ``clouds`` are control documents of
+    the simulated clouds, ``machine_rules`` a rule table of the simulated machines.
     """
     if why := hindrance(port):
         print(f"Port {port} {why}; choose another one: make dev PORT=…", file=sys.stderr)
@@ -66,13 +72,13 @@ def run(
     print("Starting …", flush=True)
     folder = ROOT / "build" / "run" / name
     try:
-        with LocalStage(folder=folder, port=port, ec2_config=ec2_config, notices=True) as stage:
+        with LocalStage(folder=folder, port=port, clouds=clouds, notices=True) as stage:
             _start_machines(stage, machine_rules)
             for scheduled in _FIRST_TICKS:
                 # The schedules' first call is a minute away; nobody needs to wait for it.
                 stage.tick(scheduled, at=datetime.now(UTC))
             seconds = time.monotonic() - began
-            print(greeting(stage.root_url, stage.ec2_url, seconds=seconds), flush=True)
+            print(greeting(stage.root_url, stage.cloud_urls, seconds=seconds), flush=True)
             watch(stage)
     except KeyboardInterrupt:
         print("\nStopped.")
@@ -85,13 +91,12 @@ def run(
 def _start_machines(stage: LocalStage, rules: Mapping[str, Any]) -> None:
     table = stage.folder / "machines.json"
     table.write_text(json.dumps(rules))
-    stage.start(
-        "machines", ["infra.local.machines", "--cloud", stage.ec2_url, "--rules", str(table)]
-    )
+    clouds = [f"--cloud={cloud}={url}" for cloud, url in stage.cloud_urls.items()]
+    stage.start("machines", ["infra.local.machines", *clouds, "--rules", str(table)])
 
 
-def greeting(root_url: str, ec2_url: str, *, seconds: float) -> str:
-    """How to reach the service and its simulated cloud, ready to be pasted into a shell."""
+def greeting(root_url: str, cloud_urls: Mapping[str, str], *, seconds: float) -> str:
+    """How to reach the service and its simulated clouds, ready to be pasted into a shell."""
     return "\n".join(
         (
             f"The worker manager answers at {root_url} (up after {seconds:.1f} s)",
@@ -99,7 +104,7 @@ def greeting(root_url: str, ec2_url: str, *, seconds: float) -> str:
             f"  export TASKCLUSTER_ROOT_URL={root_url}",
             f"  export TASKCLUSTER_CLIENT_ID={CLIENT_ID}",
             f"  export TASKCLUSTER_ACCESS_TOKEN={ACCESS_TOKEN}",
-            f"  export EC2={ec2_url}",
+            *(f"  export {cloud.upper()}={url}" for cloud, url in cloud_urls.items()),
             "",
             "Ctrl-C stops everything.",
         )

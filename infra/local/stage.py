@@ -1,4 +1,4 @@
-"""The whole system on this machine: simulated EC2, emulator, deployed template, front door.
+"""The whole system on this machine: simulated clouds, emulator, deployed template, front door.
 
 Used by ``runner`` for people and by the journey tests::
 
@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import sys
-import urllib.request
 import uuid
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from infra.local.children import LOOPBACK, Child, clean_environment, free_port
 from infra.local.deploy import ACCOUNT, REGION, aws_client, deploy
 from infra.local.front import Front
+from infra.local.simulated import CLOUDS, CREDENTIALS, control_document, template_parameters
 from infra.local.synth import ROOT, local_template
 from infra.local.template import table_names
 from infra.settings import STAGES
@@ -81,8 +81,8 @@ class LocalStage:
     door's, 0 for a free one.  Without ``schedules`` nothing ticks but what ``invoke`` calls.
     With ``notices`` the simulated EC2 tells of its instances on the emulator's bus, as EC2 does;
     without, only lists do.
-    ``ec2_url`` names a simulated EC2 that runs already; else one is started, with the control
-    document ``ec2_config``.
+    ``clouds`` are control documents by the simulated cloud: ``ec2``, ``compute``, ``arm``.
+    ``cloud_urls`` says where each is.
     """
 
     def __init__(
@@ -94,8 +94,7 @@ class LocalStage:
         tick_seconds: int | None = None,
         timings: Mapping[str, float] | None = None,
         notices: bool = False,
-        ec2_url: str | None = None,
-        ec2_config: Mapping[str, Any] | None = None,
+        clouds: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self.folder = folder
         self.port = port or free_port()
@@ -104,10 +103,9 @@ class LocalStage:
         self._schedules = schedules
         self._tick_seconds = tick_seconds or _SETTINGS.tick_seconds
         self._timings = {**_SETTINGS.timings, **(timings or {})}
-        self._ec2_config = ec2_config or {}
+        self._clouds = clouds or {}
         self._notices = notices
-        self._given_ec2_url = ec2_url
-        self.ec2_url = ec2_url or f"http://{LOOPBACK}:{free_port()}"
+        self.cloud_urls = {cloud: f"http://{LOOPBACK}:{free_port()}" for cloud in CLOUDS}
         self.emulator_endpoint = f"http://{LOOPBACK}:{free_port()}"
         self._children: list[Child] = []
         self._open = ExitStack()
@@ -132,13 +130,11 @@ class LocalStage:
 
     def _start(self) -> None:
         template_file = local_template()
-        if not self._given_ec2_url:
-            self._start_ec2()
-        self._start_emulator()
+        started = [*(self._start_cloud(cloud) for cloud in CLOUDS), self._start_emulator()]
+        for child, port in started:
+            child.wait_for_port(port)
         deploy(template_file, endpoint=self.emulator_endpoint, parameters=self._parameters())
-        self.client("secretsmanager").put_secret_value(
-            SecretId=_SETTINGS.resource_name("auth"), SecretString=auth_document()
-        )
+        self._fill_secrets()
         template = json.loads(template_file.read_text())
         self.table_names = table_names(template)
         self._open.enter_context(Front(template, emulator=self.emulator_endpoint, port=self.port))
@@ -149,12 +145,26 @@ class LocalStage:
             "TickSeconds": str(self._tick_seconds),
             "Timings": json.dumps(self._timings),
             "Schedules": "ENABLED" if self._schedules else "DISABLED",
-            "TrustedEc2Keys": self._simulated_public_key(),
+            **template_parameters(self.cloud_urls),
         }
 
-    def _simulated_public_key(self) -> str:
-        with urllib.request.urlopen(f"{self.ec2_url}/_control/public-key", timeout=10) as answer:
-            return str(answer.read().decode())
+    def _fill_secrets(self) -> None:
+        secrets = {
+            "auth": auth_document(),
+            **{
+                f"cloud-{provider.provider_id}": CREDENTIALS
+                for provider in _SETTINGS.providers
+                if provider.has_loop
+            },
+        }
+        client = self.client("secretsmanager")
+        for name, text in secrets.items():
+            client.put_secret_value(SecretId=_SETTINGS.resource_name(name), SecretString=text)
+
+    @property
+    def ec2_url(self) -> str:
+        """Where the simulated EC2 is."""
+        return self.cloud_urls["ec2"]
 
     def start(self, name: str, arguments: list[str]) -> Child:
         """Start a module of ours that ends with the stage; its output goes to ``<name>.log``."""
@@ -172,17 +182,16 @@ class LocalStage:
         self._children.append(child)
         return child
 
-    def _start_ec2(self) -> None:
-        config = self.folder / "ec2.json"
-        config.write_text(json.dumps(self._ec2_config))
-        port = self.ec2_url.rpartition(":")[2]
-        arguments = ["infra.local.clouds.ec2", "--port", port, "--config", str(config)]
-        if self._notices:
+    def _start_cloud(self, cloud: str) -> tuple[Child, int]:
+        config = self.folder / f"{cloud}.json"
+        config.write_text(json.dumps(control_document(cloud, self._clouds.get(cloud, {}))))
+        port = self.cloud_urls[cloud].rpartition(":")[2]
+        arguments = [f"infra.local.clouds.{cloud}", "--port", port, "--config", str(config)]
+        if self._notices and cloud == "ec2":
             arguments += ["--events", self.emulator_endpoint]
-        ec2 = self.start("ec2", arguments)
-        ec2.wait_for_port(int(port))
+        return self.start(cloud, arguments), int(port)
 
-    def _start_emulator(self) -> None:
+    def _start_emulator(self) -> tuple[Child, int]:
         port = self.emulator_endpoint.rpartition(":")[2]
         emulator = Child(
             "emulator",
@@ -202,7 +211,7 @@ class LocalStage:
             log=self.folder / "emulator.log",
         )
         self._children.append(emulator)
-        emulator.wait_for_port(int(port))
+        return emulator, int(port)
 
     def _stop(self) -> None:
         self._open.close()

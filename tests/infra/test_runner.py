@@ -49,11 +49,12 @@ def test_a_taken_port_is_said_before_anything_starts(capsys: pytest.CaptureFixtu
 def test_the_greeting_can_be_pasted_into_a_shell() -> None:
     lines = [
         line.strip()
-        for line in greeting("http://127.0.0.1:5080", "http://127.0.0.1:9", seconds=1).splitlines()
+        for line in greeting("http://127.0.0.1:5080", {"arm": "http://x"}, seconds=1).splitlines()
     ]
 
     assert "export TASKCLUSTER_ROOT_URL=http://127.0.0.1:5080" in lines
     assert "export TASKCLUSTER_CLIENT_ID=local/dev" in lines
+    assert "export ARM=http://x" in lines
     assert "export TASKCLUSTER_ACCESS_TOKEN=local-development-only-no-secret" in lines
 
 

@@ -22,7 +22,7 @@ MACHINES = 14
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStage]:
     folder = tmp_path_factory.mktemp("stage")
     with LocalStage(
-        folder=folder, schedules=False, tick_seconds=30, ec2_config=EC2_CONFIG
+        folder=folder, schedules=False, tick_seconds=30, clouds={"ec2": EC2_CONFIG}
     ) as running:
         yield running
 
