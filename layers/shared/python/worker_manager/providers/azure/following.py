@@ -1,7 +1,7 @@
 """Seeing launches through: what became of machines whose creation was accepted.
 
 A worker that registered outlives any doubt about its creation, and one that runs may still
-register, whatever Azure says of its provisioning.  A deployment's record is deleted once its
+register, whatever Azure says of its provisioning (B32).  A deployment's record is deleted once its
 outcome is known; until that is done the worker is not done either, for its record takes up room.
 Where to read next: ``reading`` (how it is asked), ``deployments`` (what records say).
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.core.errors import CloudError, CloudUnavailableError, ThrottledError
 from worker_manager.core.model import MachineStatus, State
 from worker_manager.providers.azure import deployments, reading
-from worker_manager.providers.azure.ending import delete_machine, delete_record
+from worker_manager.providers.azure.ending import delete_record
 from worker_manager.providers.azure.errors import cloud_errors
 from worker_manager.providers.azure.machines import identity, run_time, status
 from worker_manager.providers.azure.tags import is_tolerated, tags_of
@@ -39,11 +39,10 @@ OS_TROUBLE = "OSProvisioning"
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What became of a creation, and what is to be deleted with it."""
+    """What became of a creation; whether there may be a record of it that nobody needs now."""
 
     step: Step
-    record: bool = False
-    machine: bool = False
+    is_recorded: bool = False
 
 
 def follow(arm: Arm, visit: Visit, workers: Sequence[Worker]) -> Mapping[WorkerKey, Step]:
@@ -89,17 +88,17 @@ def _wants_machine(record: Found) -> bool:
 
 def _of_machine(worker: Worker, vm: Json | None) -> _Verdict:
     """What became of a machine that was asked for in one request."""
-    if worker.state is State.RUNNING:
+    if worker.state is not State.REQUESTED:
         return _Verdict(Made(_known(worker, vm)))
     if vm is None:
-        return _Verdict(Failed(_vanished("the machine was being made, and is gone")))
+        return _Verdict(Failed(_vanished("it was being made, and is gone"), is_gone=True))
     now, error = status(vm, run_time(vm["properties"].get("instanceView") or {}))
     if now is MachineStatus.PENDING:
         return _Verdict(Pending(FOLLOW_AFTER))
     if now is MachineStatus.STOPPING:
-        return _Verdict(Failed(_vanished("the machine was being made, and is being deleted")))
+        return _Verdict(Failed(_vanished("it was being made, and is being deleted")))
     if error is not None:
-        return _Verdict(Failed(error), machine=True)
+        return _Verdict(Failed(error))
     return _Verdict(Made(_known(worker, vm)))
 
 
@@ -107,17 +106,17 @@ def _of_deployment(arm: Arm, worker: Worker, record: Json | None, vm: Json | Non
     """What became of a machine that a template was to make."""
     if record is not None and not deployments.has_ended(record):
         return _Verdict(Pending(FOLLOW_AFTER))
-    if worker.state is State.RUNNING:
-        return _Verdict(Made(_known(worker, vm)), record=True)
+    if worker.state is not State.REQUESTED:
+        return _Verdict(Made(_known(worker, vm)), is_recorded=True)
     if record is None or deployments.state_of(record) == deployments.SUCCEEDED:
         if vm is not None:
-            return _Verdict(Made(_known(worker, vm)), record=True)
-        return _Verdict(Failed(_no_machine(worker, record)), record=True)
+            return _Verdict(Made(_known(worker, vm)), is_recorded=True)
+        return _Verdict(Failed(_no_machine(worker, record), is_gone=True), is_recorded=True)
     with cloud_errors():
         error = deployments.why_failed(arm, record, resource_group=worker.identity["resourceGroup"])
     if vm is not None and _may_register(vm, error):
-        return _Verdict(Made(_known(worker, vm)), record=True)
-    return _Verdict(Failed(error), record=True, machine=vm is not None)
+        return _Verdict(Made(_known(worker, vm)), is_recorded=True)
+    return _Verdict(Failed(error, is_gone=vm is None), is_recorded=True)
 
 
 def _may_register(vm: Json, error: CloudError) -> bool:
@@ -149,20 +148,13 @@ def _known(worker: Worker, vm: Json | None) -> dict[str, Any]:
 
 
 def _tidied(arm: Arm, worker: Worker, verdict: _Verdict) -> Step:
-    """The step, after what is to be deleted with it; pending while the record could not be.
-
-    A machine that is not deleted now is a stray to the next scan, which is soon enough.
-    """
-    group = worker.identity["resourceGroup"]
+    """The step, once the record is deleted that it makes useless; pending while it could not be."""
+    if not verdict.is_recorded or worker.identity.get("keepDeployment"):
+        return verdict.step
     try:
-        if verdict.record and not worker.identity.get("keepDeployment"):
-            delete_record(arm, group, worker.identity["deployment"])
-    except CloudError as error:
-        after = error.retry_after if isinstance(error, ThrottledError) else FOLLOW_AFTER
-        return Pending(after)
-    if verdict.machine:
-        try:
-            delete_machine(arm, group, worker.key.worker_id)
-        except CloudError:
-            return verdict.step
+        delete_record(arm, worker.identity["resourceGroup"], worker.identity["deployment"])
+    except ThrottledError as error:
+        return Pending(error.retry_after)
+    except CloudError:
+        return Pending(FOLLOW_AFTER)
     return verdict.step

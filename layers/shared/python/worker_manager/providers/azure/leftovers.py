@@ -133,7 +133,8 @@ def _groups_made(arm: Arm, deployment: str) -> set[str]:
     """The resource groups that we made, in lower case."""
     ours = f"tagName eq '{DEPLOYMENT_TAG}' and tagValue eq '{deployment}'"
     pages = arm.pages(GROUPS, params={"$filter": ours})
-    return {group["name"].lower() for page in pages for group in page}
+    groups = (group for page in pages for group in page)
+    return {group["name"].lower() for group in groups if _is_ours(group, deployment)}
 
 
 def _records(arm: Arm, group: str, deployment: str) -> list[Json]:
