@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from infra.prune_compute import prune_compute
 from infra.settings import ARCHITECTURE, PYTHON
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ RUNTIME = "runtime"
 PULSE = "pulse"
 """The layer of the one function that speaks AMQP."""
 
-CLOUDS = ("azure", "google")
+GOOGLE = "google"
+"""The layer whose SDK is pruned by a recipe of its own."""
+
+CLOUDS = ("azure", GOOGLE)
 """The layers of one cloud's SDK each, by provider type; AWS's SDK is in every function's layer."""
 
 LAYERS = (RUNTIME, PULSE, *CLOUDS)
@@ -76,7 +80,7 @@ def _lock(layer: str) -> Path:
 def content_hash(layer: str, *, target: Target) -> str:
     """What the built layer depends on: its lock, this recipe, the target, who can compile."""
     digest = hashlib.sha256()
-    for path in (_lock(layer), Path(__file__)):
+    for path in (_lock(layer), Path(__file__), Path(__file__).with_name("prune_compute.py")):
         digest.update(path.read_bytes())
     digest.update(repr((target, compiler(target) is not None)).encode())
     return digest.hexdigest()
@@ -132,6 +136,8 @@ def _build_anew(layer: str, folder: Path, target: Target) -> None:
     packages.mkdir(parents=True)
     _install(_lock(layer), packages, target)
     prune(packages)
+    if layer == GOOGLE:
+        prune_compute(packages)
     _compile(packages, target)
     _refuse_what_lambda_would(packages, target)
 
