@@ -9,7 +9,7 @@ import pytest
 
 from infra.local.clouds.ec2 import Ec2Cloud, Ec2Server
 from tests.providers.orders import OREGON
-from tests.providers.stages import Ec2Stage, FakeStage
+from tests.providers.stages import Ec2Stage, FakeStage, NamingStage, SteppingStage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,25 @@ def fake() -> FakeStage:
     return FakeStage()
 
 
-@pytest.fixture(params=["fake", "ec2"])
+@pytest.fixture
+def stepping() -> SteppingStage:
+    return SteppingStage()
+
+
+@pytest.fixture
+def naming() -> NamingStage:
+    return NamingStage()
+
+
+@pytest.fixture(params=["fake", "stepping", "naming", "ec2"])
 def stage(request: pytest.FixtureRequest) -> Stage:
+    """Each cloud."""
+    chosen: Stage = request.getfixturevalue(str(request.param))
+    return chosen
+
+
+@pytest.fixture(params=["fake", "ec2"])
+def whole_stage(request: pytest.FixtureRequest) -> Stage:
+    """Each cloud that takes an order of many machines as one, and tells of some on its own."""
     chosen: Stage = request.getfixturevalue(str(request.param))
     return chosen

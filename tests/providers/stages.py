@@ -1,4 +1,4 @@
-"""The clouds that the provider contract runs over: the fake, and EC2 simulated over HTTP."""
+"""The clouds that the provider contract runs over: the fakes, and EC2 simulated over HTTP."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ from worker_manager.core.errors import (
 from worker_manager.providers.aws.provider import AwsProvider
 from worker_manager.providers.fake import FakeProvider, Method
 from worker_manager.providers.fake_cloud import FakeCloud
+from worker_manager.providers.fake_names import NamingFake
+from worker_manager.providers.fake_slow import SlowCloud
+from worker_manager.providers.fake_steps import SteppingFake
 
 if TYPE_CHECKING:
     import boto3
@@ -64,15 +67,19 @@ class VirtualClock:
 
 
 class FakeStage:
-    """The fake cloud as a stage."""
+    """A fake cloud as a stage."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.cloud = FakeCloud(clock=self.clock)
-        self.provider = FakeProvider(provider_id="aws", deployment=DEPLOYMENT, cloud=self.cloud)
-        self.elsewhere = FakeProvider(
-            provider_id="aws", deployment=OTHER_DEPLOYMENT, cloud=self.cloud
-        )
+        self.cloud = self._cloud()
+        self.provider = self._provider(DEPLOYMENT)
+        self.elsewhere = self._provider(OTHER_DEPLOYMENT)
+
+    def _cloud(self) -> FakeCloud:
+        return FakeCloud(clock=self.clock)
+
+    def _provider(self, deployment: str) -> FakeProvider:
+        return FakeProvider(provider_id="aws", deployment=deployment, cloud=self.cloud)
 
     def allow(self, count: int) -> None:
         self.cloud.capacity["lc-6350aa384f6ab04fc4d1"] = count
@@ -94,6 +101,27 @@ class FakeStage:
 
     def lose_answer(self, method: Method) -> None:
         self.provider.fail(method, CloudUnavailableError("answer lost"), after_acting=True)
+
+
+class SteppingStage(FakeStage):
+    """The fake that accepts machines one by one and makes them afterwards."""
+
+    cloud: SlowCloud
+
+    def _cloud(self) -> SlowCloud:
+        return SlowCloud(clock=self.clock)
+
+    def _provider(self, deployment: str) -> SteppingFake:
+        return SteppingFake(provider_id="aws", deployment=deployment, cloud=self.cloud)
+
+
+class NamingStage(SteppingStage):
+    """The fake that takes names from us."""
+
+    provider: NamingFake
+
+    def _provider(self, deployment: str) -> NamingFake:
+        return NamingFake(provider_id="aws", deployment=deployment, cloud=self.cloud)
 
 
 class Ec2Stage:

@@ -2,7 +2,8 @@
 
 It passes the contract that every real cloud passes, and adds what a test wants to decide: when a
 call fails, and whether it acted first.  A test that kills its subject raises from ``on_call``;
-one that breaks the cloud calls ``fail``.  Where to read next: ``fake_cloud`` (the machines).
+one that breaks the cloud calls ``fail``.  Where to read next: ``fake_cloud`` (the machines),
+``fake_steps`` (clouds that accept first and make machines afterwards).
 """
 
 from __future__ import annotations
@@ -33,13 +34,16 @@ Result = TypeVar("Result")
 
 
 class Method(StrEnum):
-    """The provider methods that ask the cloud."""
+    """The provider methods that ask the cloud; the last three only where there are such."""
 
     INSTANCES = "instances"
     LOOKUP = "lookup"
     RECOGNISE = "recognise"
     LAUNCH = "launch"
     TERMINATE = "terminate"
+    FOLLOW = "follow"
+    LEFTOVERS = "leftovers"
+    REMOVE = "remove"
 
 
 class Moment(StrEnum):

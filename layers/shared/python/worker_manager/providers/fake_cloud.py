@@ -92,11 +92,11 @@ class FakeCloud:
         """New machines for an order, as many as there is room for."""
         room = self.room(order.launch_config_id)
         count = order.count if room is None else min(order.count, room)
-        machines = [self._machine(order, index) for index in range(count)]
+        machines = [self.machine(order, index) for index in range(count)]
         self.machines.update({machine.key: machine for machine in machines})
         return machines
 
-    def _machine(self, order: LaunchOrder, index: int) -> Machine:
+    def machine(self, order: LaunchOrder, index: int) -> Machine:
         """The order's machine with this index: always the same id and address."""
         digest = sha256(f"{order.order_id}/{index}".encode()).digest()
         return Machine(
