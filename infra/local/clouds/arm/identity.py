@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.serialization import pkcs7
-from cryptography.x509.oid import AuthorityInformationAccessOID, NameOID
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, NameOID
 
 from infra.local.clouds.keys import SigningKey
 
@@ -48,6 +48,7 @@ class Attestation:
             "Simulated Azure Issuing CA 01",
             issuer.private_key.public_key(),
             issuer=self.root.subject,
+            issuer_key=root.private_key.public_key(),
             lasting=(now - timedelta(days=1), ending),
             is_authority=True,
         ).sign(root.private_key, hashes.SHA256())
@@ -59,8 +60,12 @@ class Attestation:
                 "metadata.azure.com",
                 self._signer_key.private_key.public_key(),
                 issuer=self.issuer.subject,
+                issuer_key=issuer.private_key.public_key(),
                 lasting=(now - timedelta(days=1), ending),
                 is_authority=False,
+            )
+            .add_extension(
+                x509.SubjectAlternativeName([x509.DNSName("metadata.azure.com")]), critical=False
             )
             .add_extension(x509.AuthorityInformationAccess([access]), critical=False)
             .sign(issuer.private_key, hashes.SHA256())
@@ -110,6 +115,7 @@ def _root_of(key: SigningKey) -> x509.Certificate:
         "Simulated Azure Root",
         key.private_key.public_key(),
         issuer=_name("Simulated Azure Root"),
+        issuer_key=key.private_key.public_key(),
         lasting=(_ROOT_FROM, _ROOT_TO),
         is_authority=True,
         serial=_ROOT_SERIAL,
@@ -121,6 +127,7 @@ def _certificate(
     key: rsa.RSAPublicKey,
     *,
     issuer: x509.Name,
+    issuer_key: rsa.RSAPublicKey,
     lasting: tuple[datetime, datetime],
     is_authority: bool,
     serial: int | None = None,
@@ -146,6 +153,11 @@ def _certificate(
         .not_valid_after(lasting[1])
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
         .add_extension(usage, critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key), critical=False
+        )
     )
 
 
