@@ -83,6 +83,7 @@ class Builder:
             assert isinstance(found, Machine)
             return Begun(found, self._repeat(found, request, now), is_new=False)
         self._refuse_at_once(request)
+        shortage = self._shortage(request)
         nics = [self._parts.nic(group, one, request.location) for one in request.nics]
         disks = [self._parts.disk(group, one) for one in request.disks]
         machine = self._new_machine(group, request, now)
@@ -92,7 +93,7 @@ class Builder:
         for index, (disk, disk_known) in enumerate(zip(request.disks, disks, strict=True)):
             made = disk_known or self._parts.make_disk(machine, disk, index, now)
             self._lifecycle.attach(made, machine, deleted_with_holder=disk.deleted_with_holder)
-        operation = self._lifecycle.create(machine, now, refusal=self._shortage(request))
+        operation = self._lifecycle.create(machine, now, refusal=shortage)
         return Begun(machine, operation, is_new=True)
 
     def _repeat(self, machine: Machine, request: MachineRequest, now: float) -> Operation:

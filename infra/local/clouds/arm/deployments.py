@@ -105,7 +105,8 @@ class Deployments:
         self._expect_over(found)
         if found.state is State.DELETING and not found.operation.is_stuck:
             return found.operation
-        before, fate = found.state, self._fate(Step.DELETE, found)
+        before = State.SUCCEEDED if found.state is State.DELETING else found.state
+        fate = self._fate(Step.DELETE, found)
         found.state, found.operation = State.DELETING, self._operation(now)
         if fate is not None and fate.outcome is Outcome.NEVER_ENDS:
             found.operation.is_stuck = True

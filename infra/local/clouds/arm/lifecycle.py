@@ -111,7 +111,8 @@ class Lifecycle:
         if running is not None and not running.is_over and not running.is_stuck:
             return running
         fate = self._fate(Step.DELETE, resource)
-        before = resource.state
+        is_going = resource.state is Provisioning.DELETING
+        before = Provisioning.SUCCEEDED if is_going else resource.state
         operation = self._begin(resource, Provisioning.DELETING, now)
         resource.deletion = operation
         if fate is not None and fate.outcome is Outcome.NEVER_ENDS:
