@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 
+from infra.local.clouds.arm import ArmCloud, SimulatedArm
 from infra.local.clouds.ec2 import Ec2Cloud, Ec2Server
 from tests.providers.orders import OREGON
 from tests.providers.stages import Ec2Stage, FakeStage, NamingStage, SteppingStage
+from tests.providers.stages_azure import AZURE_BODY, AZURE_TEMPLATE_BODY, AzureStage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.providers.contract import Stage
+    from tests.providers.contract import Stage, StepwiseStage
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +38,22 @@ def ec2(
     return Ec2Stage(ec2_server, ec2_session)
 
 
+@pytest.fixture(scope="session")
+def arm_server() -> Iterator[SimulatedArm]:
+    with SimulatedArm(ArmCloud()) as server:
+        yield server
+
+
+@pytest.fixture
+def azure(arm_server: SimulatedArm) -> AzureStage:
+    return AzureStage(arm_server, AZURE_BODY)
+
+
+@pytest.fixture
+def azure_by_template(arm_server: SimulatedArm) -> AzureStage:
+    return AzureStage(arm_server, AZURE_TEMPLATE_BODY)
+
+
 @pytest.fixture
 def fake() -> FakeStage:
     return FakeStage()
@@ -51,7 +69,7 @@ def naming() -> NamingStage:
     return NamingStage()
 
 
-@pytest.fixture(params=["fake", "stepping", "naming", "ec2"])
+@pytest.fixture(params=["fake", "stepping", "naming", "ec2", "azure", "azure_by_template"])
 def stage(request: pytest.FixtureRequest) -> Stage:
     """Each cloud."""
     chosen: Stage = request.getfixturevalue(str(request.param))
@@ -62,4 +80,10 @@ def stage(request: pytest.FixtureRequest) -> Stage:
 def whole_stage(request: pytest.FixtureRequest) -> Stage:
     """Each cloud that takes an order of many machines as one, and tells of some on its own."""
     chosen: Stage = request.getfixturevalue(str(request.param))
+    return chosen
+
+
+@pytest.fixture(params=["azure", "azure_by_template"])
+def stepwise(request: pytest.FixtureRequest) -> StepwiseStage:
+    chosen: StepwiseStage = request.getfixturevalue(str(request.param))
     return chosen

@@ -5,19 +5,29 @@ Where to read next: ``test_contract`` (the contract), ``stages`` (the clouds it 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from worker_manager.core.errors import CloudError
-    from worker_manager.core.model import WorkerKey
+    from worker_manager.core.model import LaunchOrder, Location, Worker, WorkerKey
     from worker_manager.providers.fake import Method
     from worker_manager.providers.protocol import CloudProvider
 
 
 class Stage(Protocol):
     """One cloud under a test's control.  Its machines run as soon as they are launched."""
+
+    location: Location
+    """Where its machines are listed."""
+    group: str
+    """The worker group of its machines."""
+    absent: Worker
+    """A worker of which the cloud knows nothing."""
+
+    def order(self, **given: Any) -> LaunchOrder:
+        """An order of two machines there, with fields changed."""
 
     @property
     def provider(self) -> CloudProvider:
@@ -43,7 +53,17 @@ class Stage(Protocol):
         """Move the cloud's clock."""
 
     def refuse(self, method: Method, error: type[CloudError]) -> None:
-        """Let the next call fail, before it acts, in a way that means this error."""
+        """Let the next call, or all calls of the next order, fail before they act, meaning this."""
 
     def lose_answer(self, method: Method) -> None:
-        """Let the next call act and its answer get lost."""
+        """Let the next call, or all calls of the next order, act and their answers get lost."""
+
+
+class StepwiseStage(Stage, Protocol):
+    """A cloud that accepts launches first, under a test's control."""
+
+    def hurry(self, *, are_slow: bool) -> None:
+        """Let machines take a minute to be made from now on, or no time."""
+
+    def fail_next_creation(self, error: type[CloudError]) -> None:
+        """Let the next machine's creation be accepted, and fail then, meaning this error."""

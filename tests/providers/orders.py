@@ -59,5 +59,11 @@ def a_worker(worker_id: str, *, location: Location = OREGON, pool_id: str = "pro
 
 
 def worker_of(sighting: Sighting) -> Worker:
-    key = sighting.key
-    return a_worker(key.worker_id, location=sighting.location, pool_id=key.pool_id)
+    return replace(
+        a_worker(sighting.key.worker_id),
+        key=sighting.key,
+        location=sighting.location,
+        launch_config_id=sighting.launch_config_id,
+        order_id=sighting.order_id,
+        identity=sighting.identity,
+    )

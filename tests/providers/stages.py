@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from infra.local.clouds.ec2 import (
     CapacityScope,
@@ -14,7 +14,15 @@ from infra.local.clouds.ec2 import (
     FaultKind,
     Settings,
 )
-from tests.providers.orders import BODY, DEPLOYMENT, NOW, OREGON, OTHER_DEPLOYMENT
+from tests.providers.orders import (
+    BODY,
+    DEPLOYMENT,
+    NOW,
+    OREGON,
+    OTHER_DEPLOYMENT,
+    a_worker,
+    an_order,
+)
 from worker_manager.core.errors import (
     CloudError,
     CloudUnavailableError,
@@ -34,7 +42,7 @@ from worker_manager.providers.fake_steps import SteppingFake
 if TYPE_CHECKING:
     import boto3
 
-    from worker_manager.core.model import WorkerKey
+    from worker_manager.core.model import LaunchOrder, WorkerKey
 
 ACTIONS = {
     Method.INSTANCES: "DescribeInstances",
@@ -66,7 +74,18 @@ class VirtualClock:
         return self.now.astimezone(UTC).timestamp()
 
 
-class FakeStage:
+class Regional:
+    """What stages of clouds of regions have in common."""
+
+    location = OREGON
+    group = str(OREGON)
+    absent = a_worker("i-0123456789abcdef0")
+
+    def order(self, **given: Any) -> LaunchOrder:
+        return an_order(**given)
+
+
+class FakeStage(Regional):
     """A fake cloud as a stage."""
 
     def __init__(self) -> None:
@@ -124,7 +143,7 @@ class NamingStage(SteppingStage):
         return NamingFake(provider_id="aws", deployment=deployment, cloud=self.cloud)
 
 
-class Ec2Stage:
+class Ec2Stage(Regional):
     """The simulated EC2 as a stage."""
 
     def __init__(self, server: Ec2Server, session: boto3.Session) -> None:

@@ -1,22 +1,18 @@
-"""What every provider promises, over the fake and every cloud."""
+"""What every provider promises, over the fake and every cloud.
+
+Where to read next: ``test_contract_of_regions``, ``test_contract_of_steps``.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.providers.orders import (
     INPUTS,
-    NOW,
-    OREGON,
     OTHER_DEPLOYMENT,
-    VIRGINIA,
-    a_worker,
-    an_order,
     worker_of,
 )
 from worker_manager.core.errors import (
@@ -28,24 +24,20 @@ from worker_manager.core.errors import (
     QuotaExceededError,
     ThrottledError,
 )
-from worker_manager.core.model import LaunchConfigHead, MachineStatus
+from worker_manager.core.model import MachineStatus
 from worker_manager.providers.fake import Method
-from worker_manager.providers.protocol import Recognises
 
 if TYPE_CHECKING:
     from tests.providers.contract import Stage
-    from worker_manager.core.model import Location, Sighting, WorkerKey
-    from worker_manager.providers.protocol import CloudProvider
-
-ABSENT = a_worker("i-0123456789abcdef0")
+    from worker_manager.core.model import Sighting, WorkerKey
 
 
 def listed(stage: Stage) -> dict[WorkerKey, Sighting]:
-    return {seen.key: seen for seen in stage.provider.instances(OREGON)}
+    return {seen.key: seen for seen in stage.provider.instances(stage.location)}
 
 
 def test_a_launched_machine_is_listed_with_all_that_says_where_it_came_from(stage: Stage) -> None:
-    launched = stage.provider.launch(an_order())
+    launched = stage.provider.launch(stage.order())
     assert launched.refused == 0
     assert launched.error is None
     seen = listed(stage)
@@ -53,8 +45,8 @@ def test_a_launched_machine_is_listed_with_all_that_says_where_it_came_from(stag
     assert len(seen) == 2
     for sighting in seen.values():
         assert sighting.key.pool_id == "proj/linux"
-        assert sighting.key.group == OREGON
-        assert sighting.location == OREGON
+        assert sighting.key.group == stage.group
+        assert sighting.location == stage.location
         assert sighting.launch_config_id == "lc-6350aa384f6ab04fc4d1"
         assert sighting.order_id == "wm-0123456789abcdef"
         assert sighting.status is MachineStatus.RUNNING
@@ -62,25 +54,17 @@ def test_a_launched_machine_is_listed_with_all_that_says_where_it_came_from(stag
         assert sighting.launched.tzinfo is not None
 
 
-def test_what_the_launch_said_of_a_machine_is_what_the_list_says(stage: Stage) -> None:
-    launched = stage.provider.launch(an_order())
-    seen = listed(stage)
-    for machine in launched.machines:
-        assert machine.identity["privateIp"]
-        assert seen[machine.key].identity == machine.identity
-
-
 def test_launching_one_order_twice_gives_one_set_of_machines(stage: Stage) -> None:
     """S8, B52: the order's id makes a repetition harmless."""
-    first = stage.provider.launch(an_order())
-    second = stage.provider.launch(an_order())
+    first = stage.provider.launch(stage.order())
+    second = stage.provider.launch(stage.order())
     assert {machine.key for machine in first.machines} == {one.key for one in second.machines}
     assert len(listed(stage)) == 2
 
 
 def test_another_order_gives_other_machines(stage: Stage) -> None:
-    stage.provider.launch(an_order())
-    stage.provider.launch(an_order(order_id="wm-fedcba9876543210"))
+    stage.provider.launch(stage.order())
+    stage.provider.launch(stage.order(order_id="wm-fedcba9876543210"))
     assert len(listed(stage)) == 4
 
 
@@ -88,56 +72,39 @@ def test_an_order_whose_answer_was_lost_can_be_repeated(stage: Stage) -> None:
     """S8: the machines exist; the repetition finds them instead of launching more."""
     stage.lose_answer(Method.LAUNCH)
     with pytest.raises(CloudUnavailableError):
-        stage.provider.launch(an_order())
-    again = stage.provider.launch(an_order())
+        stage.provider.launch(stage.order())
+    again = stage.provider.launch(stage.order())
     assert len(again.machines) == 2
     assert listed(stage).keys() == {machine.key for machine in again.machines}
-
-
-def test_an_orders_id_with_other_content_launches_nothing_more(stage: Stage) -> None:
-    stage.provider.launch(an_order())
-    with pytest.raises(CloudUnavailableError) as caught:
-        stage.provider.launch(an_order(count=3))
-    assert caught.value.code == "IdempotentParameterMismatch"
-    assert len(listed(stage)) == 2
 
 
 def test_fewer_machines_than_ordered_is_a_result(stage: Stage) -> None:
     """B40: seven of ten are seven machines and three refused, not a failed order."""
     stage.allow(7)
-    launched = stage.provider.launch(an_order(count=10))
+    launched = stage.provider.launch(stage.order(count=10))
     assert (len(launched.machines), launched.refused) == (7, 3)
     assert isinstance(launched.error, OutOfCapacityError)
     assert len(listed(stage)) == 7
 
 
-def test_a_partial_order_stays_partial_when_repeated(stage: Stage) -> None:
-    stage.allow(1)
-    first = stage.provider.launch(an_order(count=3))
-    stage.allow(100)
-    second = stage.provider.launch(an_order(count=3))
-    assert [one.key for one in second.machines] == [one.key for one in first.machines]
-    assert second.refused == 2
-
-
 def test_no_room_at_all_is_an_error_and_a_later_attempt_may_succeed(stage: Stage) -> None:
     stage.allow(0)
     with pytest.raises(OutOfCapacityError):
-        stage.provider.launch(an_order())
+        stage.provider.launch(stage.order())
     stage.allow(2)
-    assert len(stage.provider.launch(an_order()).machines) == 2
+    assert len(stage.provider.launch(stage.order()).machines) == 2
 
 
 def test_one_failing_launch_config_does_not_stop_the_others(stage: Stage) -> None:
     """S6: an order stands for itself."""
     stage.refuse(Method.LAUNCH, InvalidLaunchConfigError)
     with pytest.raises(InvalidLaunchConfigError):
-        stage.provider.launch(an_order(order_id="wm-1", launch_config_id="lc-bad"))
-    assert len(stage.provider.launch(an_order(order_id="wm-2")).machines) == 2
+        stage.provider.launch(stage.order(order_id="wm-1", launch_config_id="lc-bad"))
+    assert len(stage.provider.launch(stage.order(order_id="wm-2")).machines) == 2
 
 
 def test_terminating_twice_is_fine(stage: Stage) -> None:
-    workers = [worker_of(one) for one in stage.provider.launch(an_order()).machines]
+    workers = [worker_of(one) for one in stage.provider.launch(stage.order()).machines]
     keys = {worker.key for worker in workers}
     for _ in range(2):
         terminated = stage.provider.terminate(workers)
@@ -147,14 +114,18 @@ def test_terminating_twice_is_fine(stage: Stage) -> None:
 
 
 def test_terminating_what_is_gone_counts_as_done(stage: Stage) -> None:
-    gone, alive = (worker_of(one) for one in stage.provider.launch(an_order()).machines)
+    gone, alive = (worker_of(one) for one in stage.provider.launch(stage.order()).machines)
     stage.vanish(gone.key)
-    assert stage.provider.terminate([gone, alive, ABSENT]).done == {gone.key, alive.key, ABSENT.key}
+    assert stage.provider.terminate([gone, alive, stage.absent]).done == {
+        gone.key,
+        alive.key,
+        stage.absent.key,
+    }
     assert not listed(stage)
 
 
 def test_a_termination_whose_answer_was_lost_can_be_repeated(stage: Stage) -> None:
-    workers = [worker_of(one) for one in stage.provider.launch(an_order()).machines]
+    workers = [worker_of(one) for one in stage.provider.launch(stage.order()).machines]
     stage.lose_answer(Method.TERMINATE)
     with suppress(CloudUnavailableError):
         assert stage.provider.terminate(workers).failed
@@ -163,7 +134,7 @@ def test_a_termination_whose_answer_was_lost_can_be_repeated(stage: Stage) -> No
 
 def test_a_stopped_machine_is_seen_stopped_and_can_be_terminated(stage: Stage) -> None:
     """B27: powered off is neither running nor gone."""
-    first, second = stage.provider.launch(an_order()).machines
+    first, second = stage.provider.launch(stage.order()).machines
     stage.stop(first.key)
     seen = listed(stage)
     assert seen[first.key].status is MachineStatus.STOPPED
@@ -173,12 +144,12 @@ def test_a_stopped_machine_is_seen_stopped_and_can_be_terminated(stage: Stage) -
 
 
 def test_a_gone_machine_is_none_and_spoils_nothing_for_the_others(stage: Stage) -> None:
-    first, second, third = stage.provider.launch(an_order(count=3)).machines
+    first, second, third = stage.provider.launch(stage.order(count=3)).machines
     stage.vanish(first.key)
     stage.provider.terminate([worker_of(second)])
     workers = [worker_of(one) for one in (first, second, third)]
-    found = stage.provider.lookup(OREGON, [*workers, ABSENT])
-    assert found.keys() == {first.key, second.key, third.key, ABSENT.key}
+    found = stage.provider.lookup(stage.location, [*workers, stage.absent])
+    assert found.keys() == {first.key, second.key, third.key, stage.absent.key}
     assert {key for key, seen in found.items() if seen is not None} == {third.key}
     sighting = found[third.key]
     assert sighting is not None
@@ -187,51 +158,26 @@ def test_a_gone_machine_is_none_and_spoils_nothing_for_the_others(stage: Stage) 
 
 def test_a_lookup_that_fails_is_an_error_and_never_says_gone(stage: Stage) -> None:
     """B37: an outage is not an absence."""
-    (machine,) = stage.provider.launch(an_order(count=1)).machines
+    (machine,) = stage.provider.launch(stage.order(count=1)).machines
     stage.refuse(Method.LOOKUP, CloudUnavailableError)
     with pytest.raises(CloudUnavailableError):
-        stage.provider.lookup(OREGON, [worker_of(machine)])
+        stage.provider.lookup(stage.location, [worker_of(machine)])
 
 
 def test_a_list_that_fails_is_an_error_and_never_an_end(stage: Stage) -> None:
-    stage.provider.launch(an_order())
+    stage.provider.launch(stage.order())
     stage.refuse(Method.INSTANCES, CloudUnavailableError)
     with pytest.raises(CloudUnavailableError):
-        list(stage.provider.instances(OREGON))
-
-
-def test_a_list_may_learn_late_of_a_launch(stage: Stage) -> None:
-    stage.hide_new_machines(timedelta(seconds=30))
-    launched = stage.provider.launch(an_order())
-    workers = [worker_of(one) for one in launched.machines]
-    assert not listed(stage)
-    assert set(stage.provider.lookup(OREGON, workers).values()) == {None}
-    stage.pass_time(timedelta(seconds=31))
-    assert len(listed(stage)) == 2
+        list(stage.provider.instances(stage.location))
 
 
 def test_machines_of_another_deployment_are_never_listed(stage: Stage) -> None:
-    theirs = an_order(order_id="wm-theirs", inputs={**INPUTS, "deployment": OTHER_DEPLOYMENT})
+    theirs = stage.order(order_id="wm-theirs", inputs={**INPUTS, "deployment": OTHER_DEPLOYMENT})
     stage.elsewhere.launch(theirs)
     assert not listed(stage)
-    stage.provider.launch(an_order(count=1))
+    stage.provider.launch(stage.order(count=1))
     assert len(listed(stage)) == 1
-    assert len(list(stage.elsewhere.instances(OREGON))) == 2
-
-
-def test_a_location_lists_its_own_machines_only(stage: Stage) -> None:
-    stage.provider.launch(an_order())
-    stage.provider.launch(an_order(order_id="wm-east", location=VIRGINIA, count=1))
-    assert len(listed(stage)) == 2
-    assert len(list(stage.provider.instances(VIRGINIA))) == 1
-
-
-def test_workers_of_several_locations_are_terminated_in_one_go(stage: Stage) -> None:
-    here = stage.provider.launch(an_order(count=1)).machines
-    there = stage.provider.launch(an_order(order_id="wm-east", location=VIRGINIA, count=1)).machines
-    assert len(stage.provider.terminate([worker_of(one) for one in here + there]).done) == 2
-    assert not listed(stage)
-    assert not list(stage.provider.instances(VIRGINIA))
+    assert len(list(stage.elsewhere.instances(stage.location))) == 2
 
 
 LAUNCH_ERRORS = (
@@ -251,67 +197,33 @@ def test_a_refused_launch_raises_our_error_and_launches_nothing(
     """B50: each kind of refusal has its own error."""
     stage.refuse(Method.LAUNCH, error)
     with pytest.raises(CloudError) as caught:
-        stage.provider.launch(an_order())
+        stage.provider.launch(stage.order())
     assert type(caught.value) is error
     assert not listed(stage)
 
 
-def recognised(
-    provider: CloudProvider, *worker_ids: str, location: Location = OREGON
-) -> dict[WorkerKey, MachineStatus]:
-    assert isinstance(provider, Recognises)
-    return {one.key: one.status for one in provider.recognise(location, worker_ids)}
-
-
-def ask(provider: CloudProvider, method: Method) -> object:
+def ask(stage: Stage, method: Method) -> object:
     match method:
         case Method.INSTANCES:
-            return list(provider.instances(OREGON))
+            return list(stage.provider.instances(stage.location))
         case Method.LOOKUP:
-            return provider.lookup(OREGON, [ABSENT])
-        case Method.RECOGNISE:
-            return recognised(provider, ABSENT.key.worker_id)
+            return stage.provider.lookup(stage.location, [stage.absent])
         case Method.TERMINATE:
-            (failed,) = provider.terminate([ABSENT]).failed.values()
+            (failed,) = stage.provider.terminate([stage.absent]).failed.values()
             raise failed
-        case Method.LAUNCH:
-            return provider.launch(an_order())
+        case _:
+            return stage.provider.launch(stage.order())
 
 
-@pytest.mark.parametrize("method", list(Method))
+@pytest.mark.parametrize(
+    "method", [Method.INSTANCES, Method.LOOKUP, Method.LAUNCH, Method.TERMINATE]
+)
 @pytest.mark.parametrize("error", [ThrottledError, CloudUnavailableError, NotAuthorizedError])
 def test_each_call_fails_in_our_words(
     stage: Stage, method: Method, error: type[CloudError]
 ) -> None:
     stage.refuse(method, error)
     with pytest.raises(CloudError) as caught:
-        ask(stage.provider, method)
+        ask(stage, method)
     assert type(caught.value) is error
     assert caught.value.kind == error.kind
-
-
-def test_the_locations_of_launch_configs_are_where_their_machines_are_listed(stage: Stage) -> None:
-    head = LaunchConfigHead("lc-1", OREGON, {}, 1, NOW)
-    heads = [head, replace(head, launch_config_id="lc-2", location=VIRGINIA), head]
-    assert stage.provider.locations(heads) == {OREGON, VIRGINIA}
-    assert stage.provider.locations([]) == frozenset()
-
-
-def test_our_machines_are_recognised_by_id_among_those_of_others_and_of_nobody(
-    stage: Stage,
-) -> None:
-    (ours, _) = stage.provider.launch(an_order()).machines
-    order = an_order(order_id="wm-theirs", inputs={**INPUTS, "deployment": OTHER_DEPLOYMENT})
-    (theirs, _) = stage.elsewhere.launch(order).machines
-    ids = (ABSENT.key.worker_id, theirs.key.worker_id, ours.key.worker_id)
-
-    assert recognised(stage.provider, *ids) == {ours.key: MachineStatus.RUNNING}
-    assert recognised(stage.provider, *ids, location=VIRGINIA) == {}
-
-
-def test_a_machine_that_is_gone_is_recognised_as_long_as_the_cloud_knows_it(stage: Stage) -> None:
-    (machine, _) = stage.provider.launch(an_order()).machines
-    stage.provider.terminate([worker_of(machine)])
-    stage.pass_time(timedelta(minutes=5))
-
-    assert recognised(stage.provider, machine.key.worker_id) == {machine.key: MachineStatus.GONE}
