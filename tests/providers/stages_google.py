@@ -49,6 +49,14 @@ REASONS = {
     CloudUnavailableError: "backendError",
     NotAuthorizedError: "forbidden",
 }
+LATE_CODES = {
+    OutOfCapacityError: "ZONE_RESOURCE_POOL_EXHAUSTED",
+    QuotaExceededError: "QUOTA_EXCEEDED",
+    InvalidLaunchConfigError: "INVALID_USAGE",
+    CloudUnavailableError: "INTERNAL_ERROR",
+    NotAuthorizedError: "PERMISSIONS_ERROR",
+}
+"""Codes of operations that fail after they were accepted."""
 CALLS = {Method.LAUNCH: 2}
 """Of a method that is a call for each machine: those of an order as tests make it."""
 
@@ -102,6 +110,13 @@ class GoogleStage:
 
     def lose_answer(self, method: Method) -> None:
         self._befall(method, FaultKind.LOST)
+
+    def hurry(self, *, are_slow: bool) -> None:
+        self.cloud.change_settings(insert_seconds=60 if are_slow else 0)
+
+    def fail_next_creation(self, error: type[CloudError]) -> None:
+        code = LATE_CODES[error]
+        self.cloud.faults.add(Fault(FaultKind.ERROR, "instances.insert", code=code, late=True))
 
     def _befall(self, method: Method, kind: FaultKind, **given: Any) -> None:
         times = CALLS.get(method, 1)
