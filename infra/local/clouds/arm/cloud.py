@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from infra.local.clouds.arm.building import Builder
 from infra.local.clouds.arm.deployments import Deployments
-from infra.local.clouds.arm.errors import ArmError
 from infra.local.clouds.arm.estate import Estate, Group
 from infra.local.clouds.arm.faults import ArmFault
 from infra.local.clouds.arm.identity import Attestation, document_of
@@ -143,10 +142,7 @@ class ArmCloud(SimulatedCloud[Settings, ArmFault]):
         """Make resources vanish at once, also from lists; what they held stays."""
         with self.present() as now:
             for name in names:
-                found = [one for one in self.estate.all_of(kind) if one.name == name]
-                if not found:
-                    raise ArmError("ResourceNotFound", f"There is no {kind.value} '{name}'.")
-                self.lifecycle.vanish(found[0], now)
+                self.lifecycle.vanish(self.estate.named(kind, name), now)
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete machines by hand, as somebody in the portal does."""

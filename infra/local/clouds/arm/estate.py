@@ -83,12 +83,18 @@ class Estate:
             raise not_found(kind.type, name, home.name)
         return found
 
+    def named(self, kind: Kind, name: str) -> Resource:
+        """The resource of that name in whichever group.  Raises ``ArmError`` ResourceNotFound."""
+        for group in self.groups:
+            if (found := self.find(kind, group, name)) is not None:
+                return found
+        raise not_found(kind.type, name, "*")
+
     def machine(self, name: str) -> Machine:
         """The machine of that name in whichever group.  Raises ``ArmError`` ResourceNotFound."""
-        for found in self.machines():
-            if found.name.lower() == name.lower():
-                return found
-        raise not_found(Kind.VM.type, name, "*")
+        found = self.named(Kind.VM, name)
+        assert isinstance(found, Machine)
+        return found
 
     def machines(self) -> Iterator[Machine]:
         """All machines, in order of creation."""
