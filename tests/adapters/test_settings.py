@@ -75,8 +75,15 @@ def test_a_function_has_one_of_the_providers() -> None:
 def test_without_optional_settings_there_is_nothing() -> None:
     nothing = settings()
     assert (nothing.providers, nothing.provider_queues, nothing.trusted_ec2_keys) == ({}, {}, "")
+    assert (nothing.trusted_azure_roots, nothing.google_certificates_url) == ("", None)
+    assert nothing.azure_issuer_hosts == frozenset()
     assert nothing.tables == {}
     assert nothing.timing == Timing()
+
+
+def test_hosts_of_issuers_are_separated_by_commas() -> None:
+    given = settings(WM_AZURE_ISSUER_HOSTS="127.0.0.1:80, localhost:81,")
+    assert given.azure_issuer_hosts == {"127.0.0.1:80", "localhost:81"}
 
 
 def test_queues_are_by_provider_and_purpose() -> None:

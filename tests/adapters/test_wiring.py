@@ -10,12 +10,15 @@ import pytest
 
 from infra.local import template
 from infra.local.front import find_route
+from tests.azure_signer import ROOT
 from tests.functions.deployed import TOKEN, DeployedStage, function_names, local_template
 from worker_manager import settings
 from worker_manager.api import queue as queue_routes
 from worker_manager.api import routes
 from worker_manager.blobs import S3Blobs
+from worker_manager.core.errors import ProofUnavailableError
 from worker_manager.core.model import Location
+from worker_manager.identity.azure_certificates import bundled_roots
 from worker_manager.metrics import meter
 from worker_manager.providers.aws.provider import AwsProvider
 from worker_manager.queues import SqsSender
@@ -205,6 +208,20 @@ def test_apis_know_the_inboxes_of_every_provider_with_a_loop(deployed: DeployedS
             "aws": {"provision", "advance"}
         }
         assert list(deps.providers) == ["aws", "static"]
+
+
+def test_who_signs_for_machines_of_other_clouds_is_known_when_asked(
+    deployed: DeployedStage,
+) -> None:
+    with deployed.container("workers-api"):
+        deps = api.Api(settings.load()).deps()
+    assert deps.azure_anchors.roots == bundled_roots()
+    further = {"WM_TRUSTED_AZURE_ROOTS": ROOT.pem, "WM_GOOGLE_CERTS_URL": "http://127.0.0.1:1/"}
+    with deployed.container("workers-api", **further):
+        deps = api.Api(settings.load()).deps()
+    assert deps.azure_anchors.roots == (*bundled_roots(), ROOT.certificate)
+    with pytest.raises(ProofUnavailableError):
+        deps.google_keys.key("kid-1", now=now())
 
 
 @pytest.mark.parametrize(
