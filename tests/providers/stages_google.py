@@ -111,8 +111,8 @@ class GoogleStage:
     def lose_answer(self, method: Method) -> None:
         self._befall(method, FaultKind.LOST)
 
-    def hurry(self, *, are_slow: bool) -> None:
-        self.cloud.change_settings(insert_seconds=60 if are_slow else 0)
+    def slow_down(self) -> None:
+        self.cloud.change_settings(insert_seconds=60)
 
     def fail_next_creation(self, error: type[CloudError]) -> None:
         code = LATE_CODES[error]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -30,6 +31,8 @@ from worker_manager.providers.google.launch import (
 
 if TYPE_CHECKING:
     from worker_manager.core.model import LaunchOrder
+
+DATA = Path(__file__).resolve().parents[2] / "data"
 
 
 def the_instance(**body: Any) -> dict[str, Any]:
@@ -130,6 +133,15 @@ def test_what_the_cloud_would_not_understand_is_refused_by_name(
     with pytest.raises(InvalidLaunchConfigError, match=re.escape(named)) as caught:
         the_instance(**body)
     assert "Available Fields" not in str(caught.value)
+
+
+def test_the_launch_configs_of_real_pools_are_understood() -> None:
+    pools = json.loads((DATA / "worker-pools-google.json").read_text())
+    bodies = [config for pool in pools for config in pool["config"]["launchConfigs"]]
+    asked = [inserts(an_order(body=body, count=1), service_account=ACCOUNT) for body in bodies]
+
+    assert len(asked) > 40
+    assert {one.requests[0].zone for one in asked} == {body["zone"] for body in bodies}
 
 
 def test_the_same_order_is_the_same_requests() -> None:
