@@ -8,10 +8,12 @@ import boto3
 import pytest
 
 from infra.local.clouds.arm import ArmCloud, SimulatedArm
+from infra.local.clouds.compute import ComputeCloud, SimulatedCompute
 from infra.local.clouds.ec2 import Ec2Cloud, Ec2Server
 from tests.providers.orders import OREGON
 from tests.providers.stages import Ec2Stage, FakeStage, NamingStage, SteppingStage
 from tests.providers.stages_azure import AZURE_BODY, AZURE_TEMPLATE_BODY, AzureStage
+from tests.providers.stages_google import GoogleStage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +56,17 @@ def azure_by_template(arm_server: SimulatedArm) -> AzureStage:
     return AzureStage(arm_server, AZURE_TEMPLATE_BODY)
 
 
+@pytest.fixture(scope="session")
+def compute_server() -> Iterator[SimulatedCompute]:
+    with SimulatedCompute(ComputeCloud()) as server:
+        yield server
+
+
+@pytest.fixture
+def google(compute_server: SimulatedCompute) -> GoogleStage:
+    return GoogleStage(compute_server)
+
+
 @pytest.fixture
 def fake() -> FakeStage:
     return FakeStage()
@@ -69,7 +82,9 @@ def naming() -> NamingStage:
     return NamingStage()
 
 
-@pytest.fixture(params=["fake", "stepping", "naming", "ec2", "azure", "azure_by_template"])
+@pytest.fixture(
+    params=["fake", "stepping", "naming", "ec2", "google", "azure", "azure_by_template"]
+)
 def stage(request: pytest.FixtureRequest) -> Stage:
     """Each cloud."""
     chosen: Stage = request.getfixturevalue(str(request.param))
@@ -83,7 +98,8 @@ def whole_stage(request: pytest.FixtureRequest) -> Stage:
     return chosen
 
 
-@pytest.fixture(params=["azure", "azure_by_template"])
+@pytest.fixture(params=["stepping", "naming", "google", "azure", "azure_by_template"])
 def stepwise(request: pytest.FixtureRequest) -> StepwiseStage:
+    """Each cloud that accepts a launch first, and makes the machine afterwards."""
     chosen: StepwiseStage = request.getfixturevalue(str(request.param))
     return chosen

@@ -62,8 +62,8 @@ class Stage(Protocol):
 class StepwiseStage(Stage, Protocol):
     """A cloud that accepts launches first, under a test's control."""
 
-    def hurry(self, *, are_slow: bool) -> None:
-        """Let machines take a minute to be made from now on, or no time."""
+    def slow_down(self) -> None:
+        """Let machines take a minute to be made from now on."""
 
     def fail_next_creation(self, error: type[CloudError]) -> None:
         """Let the next machine's creation be accepted, and fail then, meaning this error."""

@@ -133,6 +133,12 @@ class SteppingStage(FakeStage):
     def _provider(self, deployment: str) -> SteppingFake:
         return SteppingFake(provider_id="aws", deployment=deployment, cloud=self.cloud)
 
+    def slow_down(self) -> None:
+        self.cloud.creation_time = timedelta(minutes=1)
+
+    def fail_next_creation(self, error: type[CloudError]) -> None:
+        self.cloud.fail_next(error("refused", code=CODES[error]))
+
 
 class NamingStage(SteppingStage):
     """The fake that takes names from us."""

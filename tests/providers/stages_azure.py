@@ -146,8 +146,8 @@ class AzureStage:
     def lose_answer(self, method: Method) -> None:
         self._fault(FaultKind.LOST, method)
 
-    def hurry(self, *, are_slow: bool) -> None:
-        self.cloud.change_settings(vm_create_seconds=60.0 if are_slow else 0.0)
+    def slow_down(self) -> None:
+        self.cloud.change_settings(vm_create_seconds=60.0)
 
     def fail_next_creation(self, error: type[CloudError]) -> None:
         self.cloud.fates.add(
