@@ -19,7 +19,7 @@ CDK = PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npx-cli.js
 
 help:
 	@echo "make dev     the whole system on this machine, at http://127.0.0.1:$(PORT)"
-	@echo "make demo    the same, scripted, with a table at the end"
+	@echo "make demo    the same, scripted, with a table at the end; CHAOS=1 lets much go wrong"
 	@echo "make check   style, types, dependency rules"
 	@echo "make test    every test"
 	@echo "make bench   the benchmarks, also written to build/bench.json"
@@ -52,7 +52,7 @@ dev: setup
 	@$(PYTHON) -m infra.local.runner --port $(PORT) $(if $(NO_LOAD),--no-load)
 
 demo: setup
-	@$(PYTHON) -m infra.local.demo
+	@$(PYTHON) -m infra.local.demo $(if $(CHAOS),--chaos)
 
 check: setup
 	.venv/bin/ruff check .

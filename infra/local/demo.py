@@ -1,143 +1,158 @@
-"""``make demo``: three pools, a script, an end and a verdict.
+"""``make demo``: pools on three clouds, a script, an end and a verdict.
 
-A steady pool; one whose first region has no capacity; one whose workers never claim.  Exit code 0
-only if every task that can be done got done, no limit was broken and no instance is left.
+Exit code 0 only if every task that can be done got done, no pool was ever over its maximum and
+nothing is left in any cloud.  Read next: ``scripts`` (what is played), ``trouble`` (what
+``make demo CHAOS=1`` does to the clouds meanwhile).
 """
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 import time
-import urllib.request
 from collections import Counter
-from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import taskcluster  # type: ignore[import-untyped]
 
 from infra.local.children import free_port
 from infra.local.runner import run
-from infra.local.samples import (
-    MACHINE_RULES,
-    SILENT_IMAGE,
-    client_options,
-    create_tasks,
-    launch_config,
-    pool,
-)
+from infra.local.samples import MACHINE_RULES, client_options, create_tasks
+from infra.local.scripts import CHAOS, PLAIN, Script
+from infra.local.standing import Standing, look
 from infra.local.timeline import Timeline, follow
+from infra.local.trouble import Trouble
+from infra.settings import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from infra.local.stage import LocalStage
 
-STEADY, SCARCE, SILENT = "demo/steady", "demo/scarce", "demo/silent"
-FULL_REGION = "us-west-1"
-LONGEST_SECONDS = 110
-"""After which the demo has failed."""
-
-DEFINITIONS = {
-    STEADY: pool(
-        [launch_config("lc-east", "us-east-1"), launch_config("lc-west", "us-west-2")],
-        maximum=6,
-        description="a steady load over two regions",
-    ),
-    SCARCE: pool(
-        [launch_config("lc-full", FULL_REGION), launch_config("lc-free", "us-east-1")],
-        maximum=5,
-        description="one region has no capacity",
-    ),
-    SILENT: pool(
-        [launch_config("lc-silent", "us-west-2", image=SILENT_IMAGE)],
-        maximum=2,
-        description="workers that register and never claim",
-    ),
-}
-EC2_CONFIG = {"capacity": [{"place": FULL_REGION, "count": 0}]}
+SWEEP_SECONDS = 5
+"""Between two sweeps at the end, which otherwise come every few minutes."""
 
 
-@dataclass
 class Demo:
-    """The script, and what came of it."""
+    """A script being played on a running stage, and what came of it."""
 
-    stage: LocalStage
-    tasks: dict[str, list[str]] = field(default_factory=dict)
-    done: Counter[str] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        """Clients of the running stage."""
-        options = client_options(self.stage.root_url)
+    def __init__(self, stage: LocalStage, script: Script) -> None:
+        options = client_options(stage.root_url)
+        self.stage = stage
+        self.script = script
         self.queue = taskcluster.Queue(options)
-        self.workers = taskcluster.WorkerManager(options)
-        self.timeline = Timeline(self.stage)
+        self.manager = taskcluster.WorkerManager(options)
+        self.timeline = Timeline(stage)
+        self.trouble = Trouble(stage.cloud_urls, script)
+        self.open: dict[str, list[str]] = {}
+        self.done: Counter[str] = Counter()
+        self.lost: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+        self.failures: list[str] = []
+        self._began = time.monotonic()
+        self._swept = 0.0
 
     def play(self) -> None:
         """Create pools and tasks, wait for the work, let everything go, and judge."""
-        began = time.monotonic()
-
-        def late() -> bool:
-            return time.monotonic() - began > LONGEST_SECONDS
-
-        for pool_id, definition in DEFINITIONS.items():
-            self.workers.createWorkerPool(pool_id, definition)
-        self.tasks = {
-            STEADY: create_tasks(self.queue, STEADY, 18, seconds=3),
-            SCARCE: create_tasks(self.queue, SCARCE, 10, seconds=3),
-            SILENT: create_tasks(self.queue, SILENT, 2, seconds=3),
+        for pool_id, definition in self.script.pools.items():
+            self.manager.createWorkerPool(pool_id, definition)
+        self.open = {
+            pool_id: create_tasks(self.queue, pool_id, count, seconds=3)
+            for pool_id, count in self.script.tasks.items()
         }
-        follow(self.timeline, until=lambda: late() or self._worked())
+        follow(self.timeline, until=lambda: self._is_late() or self._worked())
+        self.trouble.end()
         print("The work that can be done is done; every pool's maximum goes to 0.", flush=True)
-        for pool_id, definition in DEFINITIONS.items():
+        for pool_id, definition in self.script.pools.items():
             config = {**definition["config"], "maxCapacity": 0}
-            self.workers.updateWorkerPool(pool_id, {**definition, "config": config})
-        follow(self.timeline, until=lambda: late() or not self._instances())
+            self.manager.updateWorkerPool(pool_id, {**definition, "config": config})
+        follow(self.timeline, until=lambda: self._is_late() or self._is_empty())
         self._judge()
         self._table()
 
-    def _worked(self) -> bool:
-        """Whether all tasks are done but the silent pool's, and that one's workers were seen."""
-        for pool_id in (STEADY, SCARCE):
-            for task_id in self.tasks[pool_id][self.done[pool_id] :]:
-                if self.queue.status(task_id)["status"]["state"] != "completed":
-                    return False
-                self.done[pool_id] += 1
-        return any(error["kind"] == "never-claimed" for error in self._errors(SILENT))
+    def _is_late(self) -> bool:
+        return time.monotonic() - self._began > self.script.longest_seconds
 
-    def _instances(self) -> list[dict[str, Any]]:
-        with urllib.request.urlopen(f"{self.stage.ec2_url}/_control/instances") as answer:
-            return [i for i in json.load(answer) if i["state"] != "terminated"]
+    def _worked(self) -> bool:
+        """Whether all tasks that can be done are, and what was to go wrong has."""
+        standing = self._look()
+        self.trouble.go_on(standing)
+        for pool_id in self.script.doable:
+            self._follow_tasks(pool_id)
+        if any(self.open[pool_id] for pool_id in self.script.doable) or self.trouble.is_on:
+            return False
+        return all(
+            any(error["kind"] == kind for error in self._errors(pool_id))
+            for pool_id, kind in self.script.errors.items()
+        )
+
+    def _look(self) -> Standing:
+        """See what runs, and remember the most of each pool."""
+        standing = look(self.stage.cloud_urls)
+        self.most |= standing.running
+        return standing
+
+    def _follow_tasks(self, pool_id: str) -> None:
+        """Count what is done; a task whose machine is gone is created once more.
+
+        Taskcluster's queue starts it anew when it hears of the machine's end, ours 20 minutes
+        later, when the claim runs out.
+        """
+        still = []
+        for task_id in self.open[pool_id]:
+            status = self.queue.status(task_id)["status"]
+            if status["state"] == "completed":
+                self.done[pool_id] += 1
+            elif status["state"] == "running" and self._is_gone(pool_id, status["runs"][-1]):
+                self.lost[pool_id] += 1
+                still += create_tasks(self.queue, pool_id, 1, seconds=3)
+            else:
+                still.append(task_id)
+        self.open[pool_id] = still
+
+    def _is_gone(self, pool_id: str, task_run: dict[str, Any]) -> bool:
+        if not self.script.is_chaotic:
+            return False
+        name = (pool_id, task_run["workerGroup"], task_run["workerId"])
+        return bool(self.manager.worker(*name)["state"] == "stopped")
+
+    def _is_empty(self) -> bool:
+        """Whether nothing is left; what outlived its machine is swept meanwhile."""
+        if not self._look().in_words():
+            return True
+        if self.script.is_chaotic and time.monotonic() - self._swept > SWEEP_SECONDS:
+            self._swept = time.monotonic()
+            for provider in STAGES["local"].providers:
+                if provider.has_loop:
+                    self.stage.tick(f"sweep-{provider.provider_id}", at=datetime.now(UTC))
+        return False
 
     def _errors(self, pool_id: str) -> Iterator[dict[str, Any]]:
         query: dict[str, str] = {}
         while True:
-            page = self.workers.listWorkerPoolErrors(pool_id, query=query)
+            page = self.manager.listWorkerPoolErrors(pool_id, query=query)
             yield from page["workerPoolErrors"]
             if "continuationToken" not in page:
                 return
             query = {"continuationToken": page["continuationToken"]}
 
-    def _launched(self, pool_id: str) -> int:
-        page = self.workers.listWorkersForWorkerPool(pool_id)
-        return len(page["workers"])
-
     def _judge(self) -> None:
-        for pool_id in (STEADY, SCARCE):
-            missing = len(self.tasks[pool_id]) - self.done[pool_id]
-            if missing:
-                self.failures.append(f"{pool_id}: {missing} tasks were not done")
-        for pool_id, definition in DEFINITIONS.items():
-            most = self.timeline.pools[pool_id].most
-            if most > definition["config"]["maxCapacity"]:
-                self.failures.append(f"{pool_id}: {most} cost money at once, more than its maximum")
-        if left := self._instances():
-            self.failures.append(f"{len(left)} instances are left")
+        for pool_id in self.script.doable:
+            if left := len(self.open[pool_id]):
+                self.failures.append(f"{pool_id}: {left} tasks were not done")
+        for pool_id, definition in self.script.pools.items():
+            maximum = definition["config"]["maxCapacity"]
+            if (most := self.timeline.pools[pool_id].most) > maximum:
+                self.failures.append(f"{pool_id}: {most} cost money at once, over {maximum}")
+            if (most := self.most[pool_id]) > maximum:
+                self.failures.append(f"{pool_id}: {most} machines ran at once, over {maximum}")
+        if left_over := self._look().in_words():
+            self.failures.append(f"left in the clouds: {left_over}")
 
     def _table(self) -> None:
         print(f"\n{'pool':14} {'tasks done':>10} {'launched':>9} {'most/max':>9}  errors")
-        for pool_id, definition in DEFINITIONS.items():
+        for pool_id, definition in self.script.pools.items():
             errors = Counter(
                 f"{error.get('launchConfigId', '-')} {error['kind']}"
                 for error in self._errors(pool_id)
@@ -145,32 +160,40 @@ class Demo:
             told = ", ".join(f"{name} × {count}" for name, count in sorted(errors.items()))
             most = self.timeline.pools[pool_id].most
             limits = f"{most}/{definition['config']['maxCapacity']}"
-            tasks = f"{self.done[pool_id]}/{len(self.tasks[pool_id])}"
+            tasks = f"{self.done[pool_id]}/{self.script.tasks[pool_id]}"
+            launched = len(self.manager.listWorkersForWorkerPool(pool_id)["workers"])
+            print(f"{pool_id:14} {tasks:>10} {launched:>9} {limits:>9}  {told or '-'}")
+        if self.script.is_chaotic:
+            lost = sum(self.lost.values())
             print(
-                f"{pool_id:14} {tasks:>10} {self._launched(pool_id):>9} {limits:>9}  {told or '-'}"
+                f"{self.trouble.in_words()}; {lost} tasks died with their machine, and were redone"
             )
         for failure in self.failures:
             print(f"FAILED: {failure}")
         print("ok" if not self.failures else "not ok", flush=True)
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """Play the demo on a stage of its own."""
+    parser = argparse.ArgumentParser(prog="make demo")
+    parser.add_argument("--chaos", action="store_true", help="much goes wrong in all clouds")
+    script = CHAOS if parser.parse_args(arguments).chaos else PLAIN
     demos: list[Demo] = []
 
     def watch(stage: LocalStage) -> None:
-        demos.append(Demo(stage))
+        demos.append(Demo(stage, script))
         demos[0].play()
 
     code = run(
         watch,
         port=free_port(),
-        name="demo",
-        clouds={"ec2": EC2_CONFIG},
+        name=script.name,
+        clouds=script.clouds,
+        timings=script.timings,
         machine_rules=MACHINE_RULES,
     )
     return code or (1 if not demos or demos[0].failures else 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

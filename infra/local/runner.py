@@ -54,12 +54,14 @@ def run(
     port: int,
     name: str = "dev",
     clouds: Mapping[str, Mapping[str, Any]] | None = None,
+    timings: Mapping[str, float] | None = None,
     machine_rules: Mapping[str, Any] = MACHINE_RULES,
 ) -> int:
     """Bring everything up, watch, take everything down; the exit code.
 
     ``name`` is the folder of its logs under ``build/run``; ``clouds`` are control documents of
-    the simulated clouds, ``machine_rules`` a rule table of the simulated machines.
+    the simulated clouds, ``timings`` intervals in seconds by name, ``machine_rules`` a rule table
+    of the simulated machines.
     """
     if why := hindrance(port):
         print(f"Port {port} {why}; choose another one: make dev PORT=…", file=sys.stderr)
@@ -72,7 +74,9 @@ def run(
     print("Starting …", flush=True)
     folder = ROOT / "build" / "run" / name
     try:
-        with LocalStage(folder=folder, port=port, clouds=clouds, notices=True) as stage:
+        with LocalStage(
+            folder=folder, port=port, clouds=clouds, timings=timings, notices=True
+        ) as stage:
             _start_machines(stage, machine_rules)
             for scheduled in _FIRST_TICKS:
                 # The schedules' first call is a minute away; nobody needs to wait for it.

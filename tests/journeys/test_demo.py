@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.local.children import clean_environment
-from infra.local.demo import DEFINITIONS, SCARCE, SILENT, STEADY
+from infra.local.scripts import AZURE, GOOGLE, PLAIN, SCARCE, SILENT, STEADY
 from infra.local.synth import ROOT
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ def test_the_demo_ends_well_and_says_what_happened(tmp_path: Path) -> None:
     )
     assert played.returncode == 0, played.stdout + played.stderr
     rows = {line.split()[0]: line for line in played.stdout.splitlines() if "/" in line}
-    assert rows.keys() >= DEFINITIONS.keys()
+    assert rows.keys() >= PLAIN.pools.keys()
     assert re.match(rf"{STEADY} +18/18 ", rows[STEADY])
     assert re.match(rf"{SCARCE} +10/10 .*lc-full no-capacity × \d", rows[SCARCE])
+    assert re.match(rf"{GOOGLE} +8/8 ", rows[GOOGLE])
+    assert re.match(rf"{AZURE} +8/8 ", rows[AZURE])
     assert re.match(rf"{SILENT} +0/2 .*lc-silent never-claimed × \d", rows[SILENT])
     assert played.stdout.splitlines()[-1] == "ok"

@@ -35,12 +35,13 @@ def apply(cloud: Ec2Cloud, document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def state(cloud: Ec2Cloud) -> dict[str, Any]:
-    """Counts of instances by region and state, of calls by action, of refusals by code."""
+    """Counts of instances by region and state, of volumes that none uses, of calls, of refusals."""
     with cloud.lock:
         standing: dict[str, Counter[str]] = {}
         for instance in cloud.instances():
             standing.setdefault(instance.region, Counter())[instance.state.value] += 1
-        return {"instances": standing, **control.counts(cloud)}
+        left = {region: len(cloud.estate.left_over(region)) for region in cloud.settings.regions}
+        return {"instances": standing, "left_over": +Counter(left), **control.counts(cloud)}
 
 
 def instances(cloud: Ec2Cloud) -> list[dict[str, Any]]:
