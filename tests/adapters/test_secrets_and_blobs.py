@@ -8,8 +8,9 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from worker_manager.blobs import S3Blobs
-from worker_manager.core.errors import NotStoredError
-from worker_manager.secrets import AccessKey, Login, access_key, login, read_secret
+from worker_manager.core.errors import MalformedSecretError, NotStoredError
+from worker_manager.providers.aws.setup import AccessKey, access_key
+from worker_manager.secrets import Login, login, read_secret
 
 
 @mock_aws
@@ -37,7 +38,7 @@ def test_any_other_text_is_no_access_key(text: str) -> None:
 
 
 def test_half_an_access_key_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="secretAccessKey"):
+    with pytest.raises(MalformedSecretError, match="secretAccessKey"):
         access_key('{"accessKeyId": "AKIDEXAMPLE"}')
 
 

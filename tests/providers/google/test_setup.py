@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.providers.google.wire import ACCOUNT, PROJECT, Answer
+from worker_manager.core.errors import MalformedSecretError
 from worker_manager.providers.google.setup import start
 from worker_manager.providers.protocol import Setup
-from worker_manager.secrets import MalformedSecretError
 
 if TYPE_CHECKING:
     from tests.providers.google.wire import Wire

@@ -20,6 +20,7 @@
     ├── NotStoredError                a text could not be stored beside its message
     ├── QueueUnavailableError         the task queue did not answer
     ├── MailRefusedError              an e-mail was not taken
+    ├── MalformedSecretError          a secret is not what it must be
     ├── ProviderNotReadyError         a provider's code or secret does not let it start
     ├── AuthenticationFailedError     a caller's signature or certificate does not hold
     ├── ProofError                    a machine could not prove who it is
@@ -141,6 +142,10 @@ class MailRefusedError(WorkerManagerError):
         super().__init__(message)
         self.code = code
         self.throttled = throttled
+
+
+class MalformedSecretError(WorkerManagerError):
+    """A secret is not what it must be; the message says what is missing, and quotes nothing."""
 
 
 class ProviderNotReadyError(WorkerManagerError):

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from worker_manager import settings as settings_module
 from worker_manager.blobs import S3Blobs
-from worker_manager.core.errors import ProviderNotReadyError
+from worker_manager.core.errors import MalformedSecretError, ProviderNotReadyError
 from worker_manager.mail import ONE_ATTEMPT, SesMailer
 from worker_manager.providers.protocol import Setup
 from worker_manager.providers.registry import CLOUDS, load_cloud
@@ -26,7 +26,6 @@ from worker_manager.reconcile.deps import Deps
 from worker_manager.reconcile.expire import Keeper
 from worker_manager.reconcile.mailing import Post
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
-from worker_manager.secrets import MalformedSecretError
 from worker_manager.settings import MissingSettingError
 from worker_manager.store.mail import MailStore
 from worker_manager.store.provider_status import Activity

@@ -5,15 +5,43 @@ Where to read next: ``provider``.
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import boto3
 
+from worker_manager.core.errors import MalformedSecretError
 from worker_manager.providers.aws.provider import READ_TIMEOUT, AwsProvider
-from worker_manager.secrets import access_key
 
 if TYPE_CHECKING:
     from worker_manager.providers.protocol import Setup
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """An AWS access key."""
+
+    key_id: str
+    secret: str = field(repr=False)
+
+
+def access_key(text: str) -> AccessKey | None:
+    """The AWS access key in a provider's secret.
+
+    ``{"accessKeyId", "secretAccessKey"}`` as in the reference's provider configuration; ``None``
+    for anything else: then the function's own role is used.  ``MalformedSecretError`` for half a
+    key.
+    """
+    try:
+        given = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(given, dict) or "accessKeyId" not in given:
+        return None
+    if not given.get("secretAccessKey"):
+        raise MalformedSecretError("the secret has an accessKeyId but no secretAccessKey")
+    return AccessKey(given["accessKeyId"], given["secretAccessKey"])
 
 
 def start(setup: Setup) -> AwsProvider:

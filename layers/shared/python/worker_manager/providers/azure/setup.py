@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from azure.core.credentials import AccessToken
 
+from worker_manager.core.errors import MalformedSecretError
 from worker_manager.providers.azure.arm import READ_TIMEOUT, Arm
 from worker_manager.providers.azure.provider import AzureProvider
-from worker_manager.secrets import MalformedSecretError
 
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from google.auth.credentials import AnonymousCredentials
 from google.oauth2 import service_account
 
+from worker_manager.core.errors import MalformedSecretError
 from worker_manager.providers.google.calls import READ_TIMEOUT, Calls
 from worker_manager.providers.google.clients import Clients
 from worker_manager.providers.google.provider import GoogleProvider
-from worker_manager.secrets import MalformedSecretError
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
