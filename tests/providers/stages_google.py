@@ -115,6 +115,7 @@ class GoogleStage:
         self.cloud.change_settings(insert_seconds=60)
 
     def fail_next_creation(self, error: type[CloudError]) -> None:
+        self.cloud.change_settings(refuses_late=True)
         code = LATE_CODES[error]
         self.cloud.faults.add(Fault(FaultKind.ERROR, "instances.insert", code=code, late=True))
 

@@ -61,7 +61,6 @@ def test_a_creation_that_fails_late_is_told_and_spoils_nothing_for_the_others(
     """B33: what fails after it was accepted has its error, too."""
     stepwise.fail_next_creation(OutOfCapacityError)
     workers = [worker_of(one) for one in stepwise.provider.launch(stepwise.order()).machines]
-    stepwise.pass_time(timedelta(seconds=10))
     stepwise.pass_time(timedelta(seconds=5))
     steps = follow(stepwise, workers)
 
