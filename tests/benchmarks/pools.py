@@ -40,6 +40,7 @@ def define(
     maximum: int = 100,
     cloud: Cloud = AWS,
     body: Callable[[str, int], dict[str, Any]] | None = None,
+    registration_seconds: int = 1_800,
 ) -> tuple[Pool, Parts]:
     """A pool whose launch configs are spread over the cloud's groups, beginning with its own.
 
@@ -54,7 +55,10 @@ def define(
         "minCapacity": 0,
         "maxCapacity": maximum,
         "scalingRatio": 1.0,
-        "lifecycle": {"registrationTimeout": 1800, "reregistrationTimeout": 345_600},
+        "lifecycle": {
+            "registrationTimeout": registration_seconds,
+            "reregistrationTimeout": 345_600,
+        },
         "launchConfigs": configs,
     }
 
