@@ -11,6 +11,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.core.serialize import ResponseSerializer
 from moto.dynamodb.models import dynamodb_backends
 
+from tests.reconcile.naming import NamingWorld, SteppingWorld
 from tests.reconcile.world import World
 from worker_manager.store.tables import TABLES, Tables
 from worker_manager.telemetry import logger
@@ -65,12 +66,37 @@ def new_world(
     """A world with empty tables each time; the one before it is over then."""
     stored = dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].tables
 
-    def make(**options: Any) -> World:
+    def make(kind: type[World] = World, **options: Any) -> World:
         for name in TABLES:
             stored[name].items.clear()
-        return World(shared_tables, **options)
+        return kind(shared_tables, **options)
 
     return make
+
+
+@pytest.fixture
+def new_naming(new_world: Callable[..., World]) -> Callable[..., NamingWorld]:
+    """As ``new_world``, of a cloud that takes names from us."""
+
+    def make(**options: Any) -> NamingWorld:
+        world = new_world(NamingWorld, **options)
+        assert isinstance(world, NamingWorld)
+        return world
+
+    return make
+
+
+@pytest.fixture
+def naming(new_naming: Callable[..., NamingWorld]) -> NamingWorld:
+    return new_naming()
+
+
+@pytest.fixture
+def stepping(new_world: Callable[..., World]) -> SteppingWorld:
+    """A world of a cloud that accepts first and chooses the names."""
+    world = new_world(SteppingWorld)
+    assert isinstance(world, SteppingWorld)
+    return world
 
 
 @pytest.fixture

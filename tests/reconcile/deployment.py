@@ -27,6 +27,7 @@ from worker_manager.reconcile.listing import scan_tick
 from worker_manager.reconcile.provision import Report, provision
 from worker_manager.reconcile.publish import publish
 from worker_manager.reconcile.scan import read, scan
+from worker_manager.reconcile.sweep import sweep
 from worker_manager.reconcile.ticks import Tick, from_message, provision_tick
 from worker_manager.store.health import HealthStore
 from worker_manager.store.offerings import OfferingStore
@@ -42,7 +43,7 @@ from worker_manager.store.tables import Tables
 from worker_manager.store.workers import WorkerStore
 
 QUEUES = ("ticks", "provision", "scan", "advance")
-ACTS = frozenset({Method.LAUNCH, Method.TERMINATE})
+ACTS = frozenset({Method.LAUNCH, Method.TERMINATE, Method.FOLLOW, Method.REMOVE})
 DEPLOYMENT = "stage-x"
 PLENTY = Deadline.after(timedelta(minutes=5))
 
@@ -81,7 +82,7 @@ class Deployment:
             workers=self.stores.workers,
             errors=self.errors,
         )
-        self.clouds = {name: FakeCloud(clock=self.clock) for name in provider_ids}
+        self.clouds = {name: self._cloud() for name in provider_ids}
         self.providers = {name: self._provider(name) for name in provider_ids}
         self.all_deps = {name: self._deps(name) for name in provider_ids}
         self.keeper = Keeper(
@@ -96,10 +97,16 @@ class Deployment:
         self.cloud = self.clouds[provider_ids[0]]
         self.provider = self.providers[provider_ids[0]]
 
+    def _cloud(self) -> FakeCloud:
+        return FakeCloud(clock=self.clock)
+
     def _provider(self, name: str) -> FakeProvider:
-        provider = FakeProvider(provider_id=name, deployment=DEPLOYMENT, cloud=self.clouds[name])
+        provider = self._fake(name)
         provider.on_call = self._on_call
         return provider
+
+    def _fake(self, name: str) -> FakeProvider:
+        return FakeProvider(provider_id=name, deployment=DEPLOYMENT, cloud=self.clouds[name])
 
     def _on_call(self, moment: Moment, call: Call) -> None:
         """A crash after the cloud acted is one before the write that follows."""
@@ -151,6 +158,10 @@ class Deployment:
     def send_scans(self) -> None:
         for deps in self.all_deps.values():
             scan_tick(Tick(self.clock.now, 0, self.timing.scan), deps)
+
+    def sweep(self) -> list[dict[str, Any]]:
+        """What outlived its machine is looked for at every provider."""
+        return [sweep(deps) for deps in self.all_deps.values()]
 
     def lose(self, queue: str) -> int:
         """Lose the messages of one queue; how many there were."""

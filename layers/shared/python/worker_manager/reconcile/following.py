@@ -20,6 +20,7 @@ from worker_manager.core.model import State, Worker
 from worker_manager.providers.protocol import Failed, Made, Pending, Slots, Step, Stepwise
 from worker_manager.queues import Message
 from worker_manager.reconcile.healing import Outcome, learn_late
+from worker_manager.reconcile.room import give_back
 from worker_manager.reconcile.settling import Settling, terminate
 from worker_manager.telemetry import logger
 
@@ -103,7 +104,7 @@ def settle_steps(
             case Failed() as step:
                 _fail(row, step, settling, deps)
                 ended.append(row)
-    _give_back(ended, message.order_id, deps)
+    give_back(ended, deps)
     terminate(message.location, settling.to_terminate, deps)
     settling.tell()
     if look.wait is not None:
@@ -132,19 +133,6 @@ def _concerns(row: Worker, deps: Deps) -> bool:
     if row.state in (State.REQUESTED, State.RUNNING):
         return True
     return isinstance(deps.provider, Slots) and deps.provider.slots_of(row) is not None
-
-
-def _give_back(rows: Iterable[Worker], order_id: str, deps: Deps) -> None:
-    """Free what these workers' creation held."""
-    if not isinstance(deps.provider, Slots):
-        return
-    names: dict[str, int] = {}
-    for row in rows:
-        name = deps.provider.slots_of(row)
-        if name is not None:
-            names[name] = names.get(name, 0) + 1
-    for name, count in names.items():
-        deps.stores.slots.give_back(deps.provider_id, name, order_id, count)
 
 
 def _come_back(message: Follow, keys: Iterable[WorkerKey], wait: timedelta, deps: Deps) -> None:

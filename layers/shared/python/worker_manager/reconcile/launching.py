@@ -29,6 +29,7 @@ from worker_manager.metrics import meter
 from worker_manager.queues import Message
 from worker_manager.reconcile.following import follow_creation
 from worker_manager.reconcile.healing import Outcome, learn, ways_of
+from worker_manager.reconcile.room import NoRoomError
 from worker_manager.reconcile.sending import send_order
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
@@ -156,7 +157,7 @@ def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
     Neither credentials that do not hold nor a cloud that cannot be reached are its fault.
     """
     for outcome in outcomes:
-        if isinstance(outcome.error, ThrottledError):
+        if isinstance(outcome.error, ThrottledError) and not isinstance(outcome.error, NoRoomError):
             meter.throttled(plan.provider_id)
         if outcome.order.state is OrderState.SETTLED:
             error = outcome.error
@@ -166,7 +167,7 @@ def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
             count_outcome(plan, outcome.order, kind, deps, reason=reason)
 
 
-def _come_back(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
+def _come_back(plan: Plan, outcomes: Sequence[Outcome], deps: Deps) -> None:
     """Nobody orders there before the cloud's time, and the pool is looked at again right after.
 
     Who waits for room in one place of a location keeps nobody else waiting.

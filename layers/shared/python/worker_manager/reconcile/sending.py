@@ -9,7 +9,6 @@ Where to read next: ``launching`` (all orders of a plan), ``following`` (accepte
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import (
@@ -28,19 +27,17 @@ from worker_manager.core.events import (
 from worker_manager.core.lifecycle import OURSELVES
 from worker_manager.core.model import LaunchOrder, Lifecycle, Sighting, State, Worker, WorkerKey
 from worker_manager.core.plans import Order, OrderState, Plan
-from worker_manager.providers.protocol import Launched, Names, Slots
+from worker_manager.providers.protocol import Launched, Names
 from worker_manager.reconcile.healing import Outcome
+from worker_manager.reconcile.room import give_back, make_room
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from worker_manager.core.model import LaunchConfig
     from worker_manager.reconcile.deps import Deps
-
-NO_ROOM = timedelta(seconds=10)
-"""How long an order waits for room in a store that pools share."""
 
 
 @dataclass(slots=True)
@@ -76,7 +73,7 @@ def send_order(
     try:
         if isinstance(deps.provider, Names):
             machines = deps.provider.machines(request)
-            _make_room(request, deps)
+            make_room(request, machines, deps)
             announced = _announce(plan, order, machines, lifecycle, deps)
             request = replace(request, only=_still_wanted(announced))
             if not request.only:
@@ -93,11 +90,11 @@ def send_order(
             return Outcome(order, announced.written, error)
         asked = frozenset(k for k in announced.rows if k.worker_id in (request.only or ()))
         nothing = Launched(refused=order.count, error=error, not_made=asked)
-        rows = _written(announced, nothing, request, deps)
+        rows = _written(announced, nothing, deps)
         return Outcome(settled(order, len(announced.rows) - len(asked), error), rows, error)
     now = deps.clock()
     if isinstance(deps.provider, Names):
-        rows = _written(announced, launched, request, deps)
+        rows = _written(announced, launched, deps)
     else:
         rows = deps.stores.workers.put_all_new(
             [
@@ -171,26 +168,6 @@ def _outcome(order: Order, launched: Launched, rows: list[Worker], now: datetime
     )
 
 
-def _make_room(request: LaunchOrder, deps: Deps) -> None:
-    """Hold the slots that an order needs; ``NoRoomError`` while there are too few."""
-    if not isinstance(deps.provider, Slots):
-        return
-    store = deps.provider.slots(request)
-    if store is None:
-        return
-    if not deps.stores.slots.take(
-        deps.provider_id,
-        store.name,
-        request.order_id,
-        request.count,
-        most=store.most,
-        now=deps.clock(),
-    ):
-        raise NoRoomError(
-            f"{store.name} has no room for {request.count} more", code="NoRoom", retry_after=NO_ROOM
-        )
-
-
 def _announce(
     plan: Plan, order: Order, machines: Sequence[Sighting], lifecycle: Lifecycle, deps: Deps
 ) -> _Announced:
@@ -212,9 +189,7 @@ def _still_wanted(announced: _Announced) -> frozenset[str]:
     )
 
 
-def _written(
-    announced: _Announced, launched: Launched, request: LaunchOrder, deps: Deps
-) -> list[Worker]:
+def _written(announced: _Announced, launched: Launched, deps: Deps) -> list[Worker]:
     """The announced rows as they are after the answer: refused ones have ended."""
     rows = {row.key: row for row in announced.written}
     told = {machine.key: machine.identity for machine in launched.machines}
@@ -226,12 +201,7 @@ def _written(
             after = deps.stores.workers.change(row, identity=told[key])
         if after is not None:
             rows[key] = after
-    if launched.not_made and isinstance(deps.provider, Slots):
-        store = deps.provider.slots(request)
-        if store is not None:
-            deps.stores.slots.give_back(
-                deps.provider_id, store.name, request.order_id, len(launched.not_made)
-            )
+    give_back((announced.rows[key] for key in launched.not_made), deps)
     return list(rows.values())
 
 

@@ -1,8 +1,9 @@
 """Who holds room in a store of a cloud that pools share and that fills up.
 
-A counter for each store, and an item for each order with what it still holds; both change in one
-transaction, so that orders sent at the same time never hold more than there is room for.  What a
-crash never gave back is taken back by its age.  Where to read next: ``providers.protocol.Slots``.
+A counter for each store, and an item for each order with the machines that still hold a slot; both
+change in one transaction, so that orders sent at the same time never hold more than there is room
+for, and a slot given back twice is free once.  What a crash never gave back is taken back by its
+age.  Where to read next: ``providers.protocol.Slots``.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from worker_manager.core.errors import ConflictError
 from worker_manager.store.transactions import commit
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
     from pynamodb.connection import Connection
     from pynamodb.transactions import TransactWrite
 
-    from worker_manager.store.tables import Tables
+    from worker_manager.store.tables import ProviderItem, Tables
 
 SLOTS = "#slots#"
 """Begins the partition of a provider's stores: there ``used#<store>`` and ``<store>#<order>``."""
@@ -33,14 +35,21 @@ class SlotStore:
         self._model = tables.providers
 
     def take(
-        self, provider_id: str, name: str, order_id: str, count: int, *, most: int, now: datetime
+        self,
+        provider_id: str,
+        name: str,
+        order_id: str,
+        machines: Collection[str],
+        *,
+        most: int,
+        now: datetime,
     ) -> bool:
-        """Hold ``count`` slots for an order; false if fewer are free.
+        """Hold a slot for each machine of an order; false if fewer are free.
 
         An order that holds, or held, slots of this store already keeps what it has.
         """
-        model, partition = self._model, SLOTS + provider_id
-        if self._held(partition, f"{name}#{order_id}") is not None:
+        model, partition, count = self._model, SLOTS + provider_id, len(machines)
+        if self._order(partition, name, order_id) is not None:
             return True
 
         def fill(transaction: TransactWrite) -> None:
@@ -50,7 +59,9 @@ class SlotStore:
                 condition=model.slots.does_not_exist() | (model.slots <= most - count),
             )
             transaction.save(
-                model(partition, f"{name}#{order_id}", slots=count, since=now),
+                model(
+                    partition, f"{name}#{order_id}", slots=count, holders=set(machines), since=now
+                ),
                 condition=model.worker_pool_id.does_not_exist(),
             )
 
@@ -59,45 +70,48 @@ class SlotStore:
         try:
             commit(self._connection, fill)
         except ConflictError:
-            return self._held(partition, f"{name}#{order_id}") is not None
+            return self._order(partition, name, order_id) is not None
         return True
 
-    def give_back(self, provider_id: str, name: str, order_id: str, count: int) -> None:
-        """Free ``count`` slots of an order; of more than it holds, all that it holds."""
-        partition, key = SLOTS + provider_id, f"{name}#{order_id}"
-        while count > 0 and (held := self._held(partition, key)):
-            freed = min(count, held)
-            if self._free(partition, name, key, held=held, freed=freed):
+    def give_back(
+        self, provider_id: str, name: str, order_id: str, machines: Collection[str]
+    ) -> None:
+        """Free the slots that these machines of an order still hold."""
+        partition = SLOTS + provider_id
+        while item := self._order(partition, name, order_id):
+            freed = (item.holders or set()).intersection(machines)
+            if not freed or self._free(item, name, freed):
                 return
 
     def used(self, provider_id: str, name: str) -> int:
         """How many slots of a store are held."""
-        return self._held(SLOTS + provider_id, f"used#{name}") or 0
+        item = self._item(SLOTS + provider_id, f"used#{name}")
+        return int(item.slots or 0) if item is not None else 0
 
     def take_back(self, provider_id: str, *, before: datetime) -> int:
         """Free what orders hold since before a moment, and forget them; the number of slots."""
         partition, freed = SLOTS + provider_id, 0
         for item in self._model.query(partition, consistent_read=True):
-            key = item.worker_pool_id
             if item.since is None or item.since >= before:
                 continue
-            name = key.rpartition("#")[0]
-            held = int(item.slots or 0)
-            if held and not self._free(partition, name, key, held=held, freed=held):
+            held = item.holders or set()
+            if held and not self._free(item, item.worker_pool_id.rpartition("#")[0], held):
                 continue
-            freed += held
+            freed += len(held)
             item.delete(condition=self._model.slots == 0)
         return freed
 
-    def _free(self, partition: str, name: str, key: str, *, held: int, freed: int) -> bool:
-        """Take slots from an order that holds ``held``; false if it holds others by now."""
-        model = self._model
+    def _free(self, item: ProviderItem, name: str, machines: Collection[str]) -> bool:
+        """Take slots from an order; false if it holds others by now than ``item`` says."""
+        model, count = self._model, len(machines)
 
         def fill(transaction: TransactWrite) -> None:
             transaction.update(
-                model(partition, key), [model.slots.add(-freed)], condition=model.slots == held
+                model(item.provider_id, item.worker_pool_id),
+                [model.slots.add(-count), model.holders.delete(set(machines))],
+                condition=model.slots == item.slots,
             )
-            transaction.update(model(partition, f"used#{name}"), [model.slots.add(-freed)])
+            transaction.update(model(item.provider_id, f"used#{name}"), [model.slots.add(-count)])
 
         try:
             commit(self._connection, fill)
@@ -105,10 +119,11 @@ class SlotStore:
             return False
         return True
 
-    def _held(self, partition: str, key: str) -> int | None:
-        """What an item counts; ``None`` if there is none."""
+    def _order(self, partition: str, name: str, order_id: str) -> ProviderItem | None:
+        return self._item(partition, f"{name}#{order_id}")
+
+    def _item(self, partition: str, key: str) -> ProviderItem | None:
         try:
-            item = self._model.get(partition, key, consistent_read=True)
+            return self._model.get(partition, key, consistent_read=True)
         except self._model.DoesNotExist:
             return None
-        return int(item.slots or 0)

@@ -146,6 +146,7 @@ class ProviderItem(Model):
     mail = CompactJson(null=True)
     # #slots#<provider id>
     slots = NumberAttribute(null=True)
+    holders = UnicodeSetAttribute(null=True)
     # #status#<activity>
     since = MomentAttribute(null=True)
     seen = MomentAttribute(null=True)
