@@ -62,6 +62,9 @@ class Stage(Protocol):
 class StepwiseStage(Stage, Protocol):
     """A cloud that accepts launches first, under a test's control."""
 
+    def lose_one_answer(self) -> None:
+        """Let one machine of the next order be accepted, and the answer get lost."""
+
     def slow_down(self) -> None:
         """Let machines take a minute to be made from now on."""
 

@@ -37,7 +37,7 @@ from worker_manager.providers.fake import FakeProvider, Method
 from worker_manager.providers.fake_cloud import FakeCloud
 from worker_manager.providers.fake_names import NamingFake
 from worker_manager.providers.fake_slow import SlowCloud
-from worker_manager.providers.fake_steps import SteppingFake
+from worker_manager.providers.fake_steps import Part, SteppingFake
 
 if TYPE_CHECKING:
     import boto3
@@ -126,12 +126,16 @@ class SteppingStage(FakeStage):
     """The fake that accepts machines one by one and makes them afterwards."""
 
     cloud: SlowCloud
+    provider: SteppingFake
 
     def _cloud(self) -> SlowCloud:
         return SlowCloud(clock=self.clock)
 
     def _provider(self, deployment: str) -> SteppingFake:
         return SteppingFake(provider_id="aws", deployment=deployment, cloud=self.cloud)
+
+    def lose_one_answer(self) -> None:
+        self.provider.partly.append(Part(accepted=1, unknown=1, acted=True))
 
     def slow_down(self) -> None:
         self.cloud.creation_time = timedelta(minutes=1)

@@ -146,6 +146,9 @@ class AzureStage:
     def lose_answer(self, method: Method) -> None:
         self._fault(FaultKind.LOST, method)
 
+    def lose_one_answer(self) -> None:
+        self.cloud.faults.add(ArmFault(FaultKind.LOST, self._action(Method.LAUNCH)))
+
     def slow_down(self) -> None:
         self.cloud.change_settings(vm_create_seconds=60.0)
 

@@ -111,6 +111,9 @@ class GoogleStage:
     def lose_answer(self, method: Method) -> None:
         self._befall(method, FaultKind.LOST)
 
+    def lose_one_answer(self) -> None:
+        self.cloud.faults.add(Fault(FaultKind.LOST, ACTIONS[Method.LAUNCH]))
+
     def slow_down(self) -> None:
         self.cloud.change_settings(insert_seconds=60)
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tests.providers.orders import worker_of
-from worker_manager.core.errors import OutOfCapacityError
+from worker_manager.core.errors import CloudUnavailableError, OutOfCapacityError
 from worker_manager.core.model import MachineStatus, State
 from worker_manager.providers.protocol import Failed, Made, Pending, Stepwise
 
@@ -25,6 +25,19 @@ if TYPE_CHECKING:
 def follow(stage: StepwiseStage, workers: list[Worker]) -> Mapping[WorkerKey, Step]:
     assert isinstance(stage.provider, Stepwise)
     return stage.provider.follow(stage.location, workers)
+
+
+def test_machines_of_which_nobody_knows_keep_their_order_open(stepwise: StepwiseStage) -> None:
+    """B52: what is known is told, and the next send finds the rest instead of making more."""
+    stepwise.lose_one_answer()
+    first = stepwise.provider.launch(stepwise.order())
+    assert (len(first.machines), first.refused) == (1, 0)
+    assert type(first.unanswered) is CloudUnavailableError
+
+    second = stepwise.provider.launch(stepwise.order())
+    assert (len(second.machines), second.refused, second.unanswered) == (2, 0, None)
+    listed = {seen.key for seen in stepwise.provider.instances(stepwise.location)}
+    assert listed == {machine.key for machine in second.machines}
 
 
 def test_a_machine_is_pending_until_it_is_made(stepwise: StepwiseStage) -> None:
