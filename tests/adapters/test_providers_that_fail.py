@@ -126,7 +126,7 @@ def test_what_a_constructor_says_is_shown_to_nobody(
     caplog: pytest.LogCaptureFixture,
     error: type[Exception],
 ) -> None:
-    def build(**_: Any) -> None:
+    def build(_: Any) -> None:
         raise error(f"cannot parse {json.dumps(KEY)}")
 
     monkeypatch.setattr(loops, "load_cloud", lambda _: build)
@@ -149,7 +149,7 @@ def test_a_status_that_cannot_be_written_brings_no_secret_into_the_log(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def build(**_: Any) -> None:
+    def build(_: Any) -> None:
         raise ValueError(f"cannot parse {json.dumps(KEY)}")
 
     def down(*_: Any, **__: Any) -> None:
@@ -198,7 +198,7 @@ def test_only_those_functions_fail_that_need_the_cloud(
     with deployed.container("provision-tick-aws"):
         assert loops.loop().provider_id == "aws"
     with deployed.container("expire"):
-        assert loops.keeper().providers == ["aws", "static"]
+        assert loops.keeper().providers == ["aws", "azure", "google", "static"]
 
 
 def test_it_is_logged_as_an_error_once_a_minute(

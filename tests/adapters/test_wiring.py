@@ -21,6 +21,7 @@ from worker_manager.core.model import Location
 from worker_manager.identity.azure_certificates import bundled_roots
 from worker_manager.metrics import meter
 from worker_manager.providers.aws.provider import AwsProvider
+from worker_manager.providers.registry import CLOUDS
 from worker_manager.queues import SqsSender
 from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
 from worker_manager.taskcluster.auth import LocalAuthenticator
@@ -41,8 +42,9 @@ LOOPS = {
     "scan-pool-aws": set(),
     "advance-aws": {"advance", "provision"},
     "notices-aws": {"provision"},
+    "sweep-aws": set(),
 }
-"""Queues that each function of a loop may send to."""
+"""Queues that each function of a loop may send to; of other clouds' loops too."""
 
 BUILDERS: dict[str, Callable[[], Any]] = {
     **dict.fromkeys(LOOPS, loops.loop),
@@ -66,7 +68,8 @@ def loop(deployed: DeployedStage, name: str, **changes: str | None) -> Deps:
 
 
 def test_every_function_is_built_by_a_builder() -> None:
-    assert sorted(BUILDERS) == function_names()
+    others = {name.replace("-aws", f"-{cloud}") for name in LOOPS for cloud in CLOUDS}
+    assert {*BUILDERS, *others} - {"notices-azure", "notices-google"} == set(function_names())
 
 
 @pytest.mark.parametrize("name", BUILDERS)
@@ -86,7 +89,7 @@ def test_a_loops_function_may_send_to_its_queues_and_no_other(
 def test_a_loop_knows_its_provider_and_who_else_plans(deployed: DeployedStage, name: str) -> None:
     deps = loop(deployed, name)
     assert deps.provider_id == "aws"
-    assert deps.planners == {"aws"}
+    assert deps.planners == CLOUDS.keys()
     assert deps.inputs == {
         "rootUrl": "http://127.0.0.1:5080",
         "deployment": "worker-manager-local",
@@ -156,7 +159,7 @@ def test_another_queue_is_asked_with_the_issuers_credentials(deployed: DeployedS
 
 def test_the_keeper_tells_static_providers_from_clouds(deployed: DeployedStage) -> None:
     keeper = built(deployed, "expire")
-    assert (keeper.providers, keeper.static) == (["aws", "static"], {"static"})
+    assert (keeper.providers, keeper.static) == ([*sorted(CLOUDS), "static"], {"static"})
 
 
 def test_the_api_for_operators_asks_a_queue_that_it_loads_when_first_used(
@@ -204,10 +207,9 @@ def test_apis_know_the_inboxes_of_every_provider_with_a_loop(deployed: DeployedS
     for name in ("pools-api", "workers-api"):
         with deployed.container(name):
             deps = api.Api(settings.load()).deps()
-        assert {p: set(queues) for p, queues in deps.senders.items()} == {
-            "aws": {"provision", "advance"}
-        }
-        assert list(deps.providers) == ["aws", "static"]
+        inboxes = {provider_id: set(queues) for provider_id, queues in deps.senders.items()}
+        assert inboxes == dict.fromkeys(CLOUDS, {"provision", "advance"})
+        assert sorted(deps.providers) == [*sorted(CLOUDS), "static"]
 
 
 def test_who_signs_for_machines_of_other_clouds_is_known_when_asked(
