@@ -208,7 +208,7 @@ def test_apis_know_the_inboxes_of_every_provider_with_a_loop(deployed: DeployedS
         with deployed.container(name):
             deps = api.Api(settings.load()).deps()
         inboxes = {provider_id: set(queues) for provider_id, queues in deps.senders.items()}
-        assert inboxes == dict.fromkeys(CLOUDS, {"provision", "advance"})
+        assert inboxes == {key: {"advance", "provision"} for key in CLOUDS}
         assert sorted(deps.providers) == [*sorted(CLOUDS), "static"]
 
 
