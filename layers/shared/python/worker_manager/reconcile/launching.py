@@ -18,6 +18,7 @@ from worker_manager.core.definition import group_of
 from worker_manager.core.errors import (
     BadCredentialsError,
     CloudError,
+    NoRoomError,
     NotReachedError,
     ThrottledError,
 )
@@ -29,7 +30,6 @@ from worker_manager.metrics import meter
 from worker_manager.queues import Message
 from worker_manager.reconcile.following import follow_creation
 from worker_manager.reconcile.healing import Outcome, learn, ways_of
-from worker_manager.reconcile.room import NoRoomError
 from worker_manager.reconcile.sending import send_order
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger

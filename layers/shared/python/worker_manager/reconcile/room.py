@@ -10,7 +10,7 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from worker_manager.core.errors import ThrottledError
+from worker_manager.core.errors import NoRoomError
 from worker_manager.providers.protocol import Slots
 
 if TYPE_CHECKING:
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 PAUSE = timedelta(seconds=10)
 """How long an order waits for room."""
-
-
-class NoRoomError(ThrottledError):
-    """A store that pools share is full; nothing was asked, and nothing else has to wait."""
 
 
 def make_room(request: LaunchOrder, machines: Sequence[Sighting], deps: Deps) -> None:
