@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.providers.aws.listing import POOL_TAG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _RUNNING = frozenset({"pending", "provisioning", "staging", "starting", "running"})
 """States, in lower case, in which a machine works or is about to."""
@@ -50,9 +50,14 @@ class Standing:
 
 
 def look(urls: Mapping[str, str]) -> Standing:
-    """Ask all three clouds; ``urls`` are by name."""
-    machines = [*_ec2(urls["ec2"]), *_compute(urls["compute"]), *_arm(urls["arm"])]
-    return Standing(tuple(machines), _others(urls))
+    """Ask these clouds; ``urls`` are by name."""
+    machines: list[Machine] = []
+    others: Counter[str] = Counter()
+    for cloud, url in urls.items():
+        read_machines, read_others = _READERS[cloud]
+        machines += read_machines(url)
+        others += Counter({f"{cloud} {kind}": count for kind, count in read_others(url)})
+    return Standing(tuple(machines), others)
 
 
 def tell(url: str, document: Mapping[str, Any]) -> None:
@@ -91,16 +96,27 @@ def _machine(cloud: str, name: str, found: Mapping[str, Any], *, pool_id: str | 
     return Machine(cloud, name, pool_id or "", runs, bool(found["spot"]))
 
 
-def _others(urls: Mapping[str, str]) -> Counter[str]:
-    others: Counter[str] = Counter()
-    others["ec2 volumes"] = sum(_get(f"{urls['ec2']}/_control/state")["left_over"].values())
-    others["compute disks"] = sum(_get(f"{urls['compute']}/_control/state")["disks"].values())
-    for kind, states in _get(f"{urls['arm']}/_control/state")["resources"].items():
+def _volumes(url: str) -> Iterable[tuple[str, int]]:
+    yield "volumes", sum(_get(f"{url}/_control/state")["left_over"].values())
+
+
+def _disks(url: str) -> Iterable[tuple[str, int]]:
+    yield "disks", sum(_get(f"{url}/_control/state")["disks"].values())
+
+
+def _parts(url: str) -> Iterable[tuple[str, int]]:
+    for kind, states in _get(f"{url}/_control/state")["resources"].items():
         if kind != "virtualMachines":
-            others[f"arm {kind}"] = sum(states.values())
-    return +others
+            yield kind, sum(states.values())
 
 
 def _get(url: str) -> Any:
     with urllib.request.urlopen(url, timeout=10) as answer:
         return json.load(answer)
+
+
+_READERS: Mapping[
+    str,
+    tuple[Callable[[str], Iterable[Machine]], Callable[[str], Iterable[tuple[str, int]]]],
+] = {"ec2": (_ec2, _volumes), "compute": (_compute, _disks), "arm": (_arm, _parts)}
+"""What reads each cloud: its machines, and how many of what else there are."""

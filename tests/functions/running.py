@@ -15,6 +15,8 @@ from worker_manager.core.moments import to_wire
 from worker_manager.wiring import queue
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from infra.local.clouds.ec2 import Ec2Cloud
     from tests.infra.virtual_clock import VirtualClock
 
@@ -27,12 +29,24 @@ TIMINGS = {"list_lag": 0, "shortest_inactivity": 5}
 class RunningStage:
     """Calls functions as gateway, schedules and queues do."""
 
-    def __init__(self, root_url: str, ec2: Ec2Cloud, clock: VirtualClock) -> None:
+    def __init__(
+        self,
+        root_url: str,
+        ec2: Ec2Cloud,
+        clock: VirtualClock,
+        *,
+        parameters: Mapping[str, str] | None = None,
+    ) -> None:
         self.root_url = root_url
         self.ec2 = ec2
         self.clock = clock
         self.deployed = DeployedStage(
-            {"RootUrl": root_url, "TickSeconds": "30", "Timings": json.dumps(TIMINGS)}
+            {
+                "RootUrl": root_url,
+                "TickSeconds": "30",
+                "Timings": json.dumps(TIMINGS),
+                **(parameters or {}),
+            }
         )
         with self.deployed.container("queue-api"):
             self._queue = queue.queue_api()
@@ -59,14 +73,14 @@ class RunningStage:
         assert answer["statusCode"] == 200, answer["body"]
         return json.loads(answer["body"])
 
-    def define_pool(self, **config: Any) -> Any:
+    def define_pool(self, provider_id: str = "aws", **config: Any) -> Any:
         launch_config = {
             "region": "us-east-1",
             "launchConfig": {"ImageId": "ami-1", "InstanceType": "m5.large"},
             "workerManager": {"launchConfigId": "lc-a"},
         }
         body = {
-            "providerId": "aws",
+            "providerId": provider_id,
             "description": "a pool",
             "owner": "owner@example.com",
             "emailOnError": False,
@@ -95,22 +109,22 @@ class RunningStage:
         }
         self.ask("queue-api", "PUT", f"/api/queue/v1/task/{derived_slugid(name)}", body)
 
-    def tick(self, verb: str) -> None:
+    def tick(self, verb: str, provider_id: str = "aws") -> None:
         """The schedule of ``provision`` or ``scan`` fires."""
-        self.deployed.call(f"{verb}-tick-aws", a_scheduled_event(datetime.now(UTC)))
+        self.deployed.call(f"{verb}-tick-{provider_id}", a_scheduled_event(datetime.now(UTC)))
 
     def deliver(self, queue: str, function: str) -> list[Any]:
         """Hand every message of a queue to its function; what that answered."""
         events = self.deployed.drain(queue)
         return [self.deployed.call(function, event) for event in events]
 
-    def provision(self) -> None:
-        self.tick("provision")
-        self.deliver("provision-aws.fifo", "provision-pool-aws")
+    def provision(self, provider_id: str = "aws") -> None:
+        self.tick("provision", provider_id)
+        self.deliver(f"provision-{provider_id}.fifo", f"provision-pool-{provider_id}")
 
-    def scan(self) -> None:
-        self.tick("scan")
-        self.deliver("scan-aws.fifo", "scan-pool-aws")
+    def scan(self, provider_id: str = "aws") -> None:
+        self.tick("scan", provider_id)
+        self.deliver(f"scan-{provider_id}.fifo", f"scan-pool-{provider_id}")
 
     def workers(self) -> list[dict[str, Any]]:
         path = f"{API}/workers/proj-x%2Fpool-1"

@@ -76,7 +76,7 @@ def follow(arm: Arm, visit: Visit, workers: Sequence[Worker]) -> Mapping[WorkerK
 
 def _is_over(worker: Worker) -> bool:
     """Whether its creation was seen through before, and only its record is kept."""
-    return "deployment" in worker.identity and "vmId" in worker.identity
+    return "deployment" in worker.identity and reading.is_settled(worker)
 
 
 def _wants_machine(record: Found) -> bool:

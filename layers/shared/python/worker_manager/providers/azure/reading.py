@@ -1,7 +1,8 @@
 """Looking at a few machines and records among many, with as few calls as that takes.
 
 Up to ``FEW`` in one resource group are asked for one by one; more are read from one list of the
-group, and only those that it lacks are asked for.  Where to read next: ``following`` and
+group, and only those that it lacks are asked for; nobody asks once more for a machine that was told
+to go and is on no list.  Where to read next: ``following`` and
 ``looking``, which conclude from what is read here.
 """
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from azure.core.exceptions import HttpResponseError
 
 from worker_manager.core.errors import CloudError
+from worker_manager.core.model import State
 from worker_manager.providers.azure.arm import deployment_path, raw, read, resource_group_of
 from worker_manager.providers.azure.errors import cloud_errors
 from worker_manager.providers.azure.listing import list_machines
@@ -56,8 +58,13 @@ def find(arm: Arm, workers: Sequence[Worker]) -> list[Worker]:
 
 
 def is_settled(worker: Worker) -> bool:
-    """Whether no record of a deployment has anything more to tell of a worker."""
-    return "deployment" not in worker.identity or "vmId" in worker.identity
+    """Whether no record of a deployment has anything more to tell of a worker.
+
+    A list may tell a machine's ``vmId`` before its deployment was seen through, so that alone
+    settles nothing but where the record is kept.
+    """
+    is_kept = worker.identity.get("keepDeployment") and "vmId" in worker.identity
+    return bool(is_kept) or "deployment" not in worker.identity
 
 
 def machines(arm: Arm, visit: Visit, workers: Iterable[Worker]) -> dict[WorkerKey, Found]:
@@ -74,11 +81,20 @@ def machines(arm: Arm, visit: Visit, workers: Iterable[Worker]) -> dict[WorkerKe
             )
         )
 
-    def all_of(group: str) -> dict[str, Json]:
-        listed = list_machines(arm, resource_group=group)
-        return {vm["name"].lower(): vm for vm in listed if provisioning_state(vm) != "failed"}
+    def all_of(group: str) -> dict[str, Json | None]:
+        return {
+            vm["name"].lower(): None if provisioning_state(vm) == "failed" else vm
+            for vm in list_machines(arm, resource_group=group)
+        }
 
-    return _look(visit, workers, one=ask, many=all_of, name=lambda worker: worker.key.worker_id)
+    return _look(
+        visit,
+        workers,
+        one=ask,
+        many=all_of,
+        name=lambda worker: worker.key.worker_id,
+        is_gone=lambda worker: worker.state is State.STOPPING,
+    )
 
 
 def records(arm: Arm, visit: Visit, workers: Iterable[Worker]) -> dict[WorkerKey, Found]:
@@ -88,7 +104,7 @@ def records(arm: Arm, visit: Visit, workers: Iterable[Worker]) -> dict[WorkerKey
         path = deployment_path(worker.identity["resourceGroup"], worker.identity["deployment"])
         return _unless_missing(lambda: read(arm.send("GET", path)))
 
-    def all_of(group: str) -> dict[str, Json]:
+    def all_of(group: str) -> dict[str, Json | None]:
         pages = arm.pages(deployment_path(group))
         return {record["name"].lower(): record for page in pages for record in page}
 
@@ -102,17 +118,22 @@ def _look(
     workers: Iterable[Worker],
     *,
     one: Callable[[Worker], Found],
-    many: Callable[[str], Mapping[str, Json]],
+    many: Callable[[str], Mapping[str, Json | None]],
     name: Callable[[Worker], str],
+    is_gone: Callable[[Worker], bool] = lambda _: False,
 ) -> dict[WorkerKey, Found]:
-    """What was found of each worker, by lists where they are many, else one by one."""
+    """What was found of each worker, by lists where they are many, else one by one.
+
+    ``many`` gives ``None`` for what has to be asked for although it is listed; ``is_gone`` tells
+    for whom it is enough to be on no list.
+    """
     groups: defaultdict[str, list[Worker]] = defaultdict(list)
     for worker in workers:
         groups[worker.identity["resourceGroup"]].append(worker)
     found: dict[WorkerKey, Found] = {}
     crowded = [group for group, those in groups.items() if len(those) > FEW]
 
-    def listed(group: str) -> Mapping[str, Json]:
+    def listed(group: str) -> Mapping[str, Json | None]:
         with cloud_errors():
             return many(group)
 
@@ -120,8 +141,10 @@ def _look(
         for worker in groups[group]:
             if isinstance(answer, CloudError):
                 found[worker.key] = answer
-            elif name(worker).lower() in answer:
-                found[worker.key] = answer[name(worker).lower()]
+            elif (known := answer.get(name(worker).lower())) is not None:
+                found[worker.key] = known
+            elif name(worker).lower() not in answer and is_gone(worker):
+                found[worker.key] = None
     rest = [worker for those in groups.values() for worker in those if worker.key not in found]
     found.update(_zipped(rest, visit.each(one, rest)))
     return found
