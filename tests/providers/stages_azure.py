@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,6 @@ from worker_manager.providers.fake import Method
 from worker_manager.providers.protocol import Setup
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from infra.local.clouds.arm import SimulatedArm
     from worker_manager.core.model import LaunchOrder, Worker
     from worker_manager.providers.azure.provider import AzureProvider
@@ -118,6 +117,8 @@ class AzureStage:
         self.body = body
         self.location = Location(self.cloud.settings.subscription_id)
         self.absent = self._absent()
+        self.slept = 0.0
+        """Seconds that the providers slept, on the cloud's clock."""
         self.provider = self._provider(server.url, DEPLOYMENT)
         self.elsewhere = self._provider(server.url, OTHER_DEPLOYMENT)
 
@@ -149,6 +150,17 @@ class AzureStage:
     def lose_one_answer(self) -> None:
         self.cloud.faults.add(ArmFault(FaultKind.LOST, self._action(Method.LAUNCH)))
 
+    def records(self) -> list[str]:
+        """Names of the records of deployments."""
+        with self.cloud.present():
+            return [record.name for record in self.cloud.deployments.all()]
+
+    def lose_records(self) -> None:
+        """Delete all of them behind our back."""
+        with self.cloud.present() as now:
+            for record in self.cloud.deployments.all():
+                self.cloud.deployments.delete(record.group, record.name, now=now)
+
     def slow_down(self) -> None:
         self.cloud.change_settings(vm_create_seconds=60.0)
 
@@ -177,6 +189,10 @@ class AzureStage:
         key = WorkerKey("proj/linux", GROUP, "vm-0")
         return replace(a_worker("vm-0"), key=key, location=self.location, identity=identity)
 
+    def _sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        self.clock.now += timedelta(seconds=seconds)
+
     def _provider(self, url: str, deployment: str) -> AzureProvider:
         return start(
             Setup(
@@ -185,5 +201,6 @@ class AzureStage:
                 options={"subscription": self.location, "resourceGroup": "rg"},
                 secret=lambda: '{"clientSecret": "a-secret"}',
                 endpoint=url,
-            )
+            ),
+            sleep=self._sleep,
         )

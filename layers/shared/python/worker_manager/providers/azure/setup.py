@@ -6,6 +6,7 @@ Where to read next: ``provider``.
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -16,6 +17,8 @@ from worker_manager.providers.azure.arm import READ_TIMEOUT, Arm
 from worker_manager.providers.azure.provider import AzureProvider
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from azure.core.credentials import TokenCredential
 
     from worker_manager.core.model import Json
@@ -41,7 +44,7 @@ class _NoCredential:
         return AccessToken("loopback", FAR_FUTURE)
 
 
-def start(setup: Setup) -> AzureProvider:
+def start(setup: Setup, *, sleep: Callable[[float], None] = time.sleep) -> AzureProvider:
     """A provider of Azure.
 
     ``MalformedSecretError`` for an incomplete secret or missing options; ``ValueError`` for an
@@ -62,6 +65,7 @@ def start(setup: Setup) -> AzureProvider:
         arm=arm,
         resource_group=_option(setup, "resourceGroup"),
         secret=principal.get("clientSecret", "").encode(),
+        sleep=sleep,
     )
 
 
