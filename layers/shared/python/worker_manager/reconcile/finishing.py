@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from worker_manager.core.plans import Control, Order, OrderState, Plan
+from worker_manager.providers.protocol import Names
+from worker_manager.reconcile.announcing import end_never_made
 from worker_manager.reconcile.healing import tell_success
 from worker_manager.reconcile.launching import carry_out, count_outcome
 from worker_manager.reconcile.sending import settled
@@ -100,15 +102,10 @@ def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | N
         resend=deps.timing.resend,
         visible=deps.timing.list_lag + deps.call_limit,
     )
+    todo = replace(todo, by_list=_looked_at(pool.pool_id, todo.by_list, deps))
     _alarm([order for order in late if order not in todo.by_list], now, deps)
     if todo.cancel or todo.by_list:
-        rows = (
-            deps.stores.workers.rows_of_orders(
-                pool.pool_id, [order.order_id for order in todo.by_list]
-            )
-            if todo.by_list
-            else {}
-        )
+        rows = _machines_of(pool.pool_id, todo.by_list, deps)
         ended = {o.order_id: replace(o, state=OrderState.CANCELLED) for o in todo.cancel}
         ended |= {o.order_id: settled(o, rows[o.order_id]) for o in todo.by_list}
         marked = deps.stores.plans.mark(
@@ -128,6 +125,24 @@ def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | N
     configs = configs_of(pool, todo.resend, deps)
     orders = [order for order in todo.resend if order.launch_config_id in configs]
     return carry_out(plan, orders, pool=pool, configs=configs, deps=deps, deadline=deadline)
+
+
+def _looked_at(pool_id: str, orders: tuple[Order, ...], deps: Deps) -> tuple[Order, ...]:
+    """Those of these orders whose machines are known: rows before calls prove no machine."""
+    if not isinstance(deps.provider, Names):
+        return orders
+    return tuple(order for order in orders if end_never_made(pool_id, order, deps))
+
+
+def _machines_of(pool_id: str, orders: Sequence[Order], deps: Deps) -> Mapping[str, int]:
+    """How many machines each of these orders brought, by its id."""
+    if not orders:
+        return {}
+    return deps.stores.workers.rows_of_orders(
+        pool_id,
+        [order.order_id for order in orders],
+        less_never_made=isinstance(deps.provider, Names),
+    )
 
 
 def configs_of(pool: Pool, orders: Sequence[Order], deps: Deps) -> Mapping[str, LaunchConfig]:

@@ -145,10 +145,13 @@ class WorkerStore:
         for item in self._model.query(pool_id, condition, index_name="live", consistent_read=True):
             yield to_worker(item)
 
-    def rows_of_orders(self, pool_id: str, order_ids: Collection[str]) -> dict[str, int]:
+    def rows_of_orders(
+        self, pool_id: str, order_ids: Collection[str], *, less_never_made: bool = False
+    ) -> dict[str, int]:
         """How many rows, in any state, carry each of these orders' ids.
 
-        It reads all of the pool's rows, stopped ones too, for each hundred ids.
+        ``less_never_made`` leaves out those that ended before their machine was seen.  It reads
+        all of the pool's rows, stopped ones too, for each hundred ids.
         """
         counts = dict.fromkeys(order_ids, 0)
         wanted = sorted(order_ids)
@@ -158,9 +161,10 @@ class WorkerStore:
                 pool_id,
                 filter_condition=self._model.order_id.is_in(*part),
                 consistent_read=True,
-                attributes_to_get=["order_id"],
+                attributes_to_get=["order_id", "state", "launched", "registered"],
             ):
-                counts[str(item.order_id)] += 1
+                if not (less_never_made and _was_never_made(item)):
+                    counts[str(item.order_id)] += 1
         return counts
 
     def page(
@@ -239,3 +243,7 @@ class WorkerStore:
         return self._model(
             worker.key.pool_id, sort_key(worker.key), **attributes(worker, kept=self._kept)
         )
+
+
+def _was_never_made(item: WorkerItem) -> bool:
+    return item.state == State.STOPPED and not (item.launched or item.registered)

@@ -1,0 +1,165 @@
+"""Rows of machines that are being asked for, where their names are ours.
+
+They are written before the call, so that no machine can exist without one.  A machine that was
+refused, or of which a later look shows that it was never made, has ended without having lived.
+Where to read next: ``sending`` (the call), ``finishing`` (orders that were never answered).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from worker_manager.core.errors import CloudError
+from worker_manager.core.events import (
+    WORKER_REQUESTED,
+    WORKER_STOPPED,
+    with_event,
+    worker_event,
+)
+from worker_manager.core.lifecycle import OURSELVES
+from worker_manager.core.model import Lifecycle, Sighting, State, Worker, WorkerKey
+from worker_manager.reconcile.room import give_back
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+
+    from worker_manager.core.plans import Order, Plan
+    from worker_manager.providers.protocol import Launched
+    from worker_manager.reconcile.deps import Deps
+
+NEVER_MADE = "it was never made"
+
+
+@dataclass(slots=True)
+class Announced:
+    """Rows written before the call, as they stand: by key, and which of them are new."""
+
+    rows: dict[WorkerKey, Worker]
+    written: list[Worker]
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Names of the machines that may be asked for, again or for the first time."""
+        return frozenset(
+            key.worker_id for key, row in self.rows.items() if row.state is State.REQUESTED
+        )
+
+    @property
+    def never_made(self) -> int:
+        """How many of them were refused by an earlier answer."""
+        return sum(was_never_made(row) for row in self.rows.values())
+
+
+def new_worker(
+    plan: Plan,
+    order: Order,
+    machine: Sighting,
+    lifecycle: Lifecycle,
+    created: datetime,
+    *,
+    launch_limit: timedelta,
+) -> Worker:
+    """The row of a machine that was ordered, with the event that tells of it.
+
+    ``launch_limit`` is how long the cloud may take until the machine runs, at least.
+    """
+    worker = Worker(
+        key=machine.key,
+        provider_id=plan.provider_id,
+        location=machine.location,
+        state=State.REQUESTED,
+        capacity=order.capacity_per_instance,
+        created=created,
+        modified=created,
+        version=1,
+        launch_config_id=order.launch_config_id,
+        order_id=order.order_id,
+        deadline=created + max(launch_limit, lifecycle.registration_limit),
+        registration=lifecycle.registration_limit,
+        decision=plan.tick,
+        reregistration=lifecycle.reregistration,
+        queue_inactivity=lifecycle.queue_inactivity,
+        identity=machine.identity,
+    )
+    event = worker_event(
+        WORKER_REQUESTED, worker, at=created, reason=f"ordered by plan {plan.tick}"
+    )
+    return replace(worker, unsent=(event,))
+
+
+def announce(
+    plan: Plan, order: Order, machines: Sequence[Sighting], lifecycle: Lifecycle, deps: Deps
+) -> Announced:
+    """Write the rows of an order's machines; those of an earlier send are read instead."""
+    now, limit = deps.clock(), deps.timing.launch
+    rows = [
+        new_worker(plan, order, machine, lifecycle, now, launch_limit=limit) for machine in machines
+    ]
+    written = deps.stores.workers.put_all_new(rows)
+    known = {row.key: row for row in written}
+    rest = [row.key for row in rows if row.key not in known]
+    return Announced({**known, **deps.stores.workers.get_many(rest)}, list(written))
+
+
+def write_answer(announced: Announced, launched: Launched, deps: Deps) -> list[Worker]:
+    """The announced rows as they are after the answer: refused ones have ended."""
+    rows = {row.key: row for row in announced.written}
+    told = {machine.key: machine.identity for machine in launched.machines}
+    for key, row in announced.rows.items():
+        after: Worker | None = None
+        if key in launched.not_made:
+            after = _end(row, str(launched.error), deps)
+        elif key in told and told[key] != row.identity:
+            after = deps.stores.workers.change(row, identity=told[key])
+        if after is not None:
+            rows[key] = after
+    give_back((announced.rows[key] for key in launched.not_made), deps)
+    return list(rows.values())
+
+
+def end_never_made(pool_id: str, order: Order, deps: Deps) -> bool:
+    """End those machines of an unanswered order that its cloud knows nothing of.
+
+    False, and nothing done, if the cloud does not tell.
+    """
+    keys = [
+        worker.key
+        for worker in deps.stores.workers.live(pool_id, order.location)
+        if worker.order_id == order.order_id and worker.state is State.REQUESTED
+    ]
+    rows = list(deps.stores.workers.get_many(keys).values())
+    if not rows:
+        return True
+    try:
+        found = deps.provider.lookup(order.location, rows)
+    except CloudError as error:
+        logger.warning("a lookup failed", place=order.location, code=error.code)
+        return False
+    missing = [row for row in rows if found.get(row.key, row) is None]
+    ended = [after for row in missing if (after := _end(row, NEVER_MADE, deps)) is not None]
+    give_back(missing, deps)
+    deps.outbox.send_workers(ended)
+    return True
+
+
+def was_never_made(row: Worker) -> bool:
+    """Whether a worker ended without a machine of its own having been seen."""
+    return row.state is State.STOPPED and row.launched is None and row.registered is None
+
+
+def _end(row: Worker, reason: str, deps: Deps) -> Worker | None:
+    """A machine that was not made; the order's error says so to the pool's owner."""
+    reason = reason[:500]
+    changes = with_event(
+        row,
+        WORKER_STOPPED,
+        at=deps.clock(),
+        reason=reason,
+        state=State.STOPPED,
+        stop_reason=reason,
+        stopped_by=OURSELVES,
+    )
+    return deps.stores.workers.change(row, **changes)
