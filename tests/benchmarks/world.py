@@ -50,11 +50,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from worker_manager.bus import Bus
     from worker_manager.providers.protocol import CloudProvider
+    from worker_manager.queues import Sender
+    from worker_manager.reconcile.deps import Blobs
 
 HOME_REGION = "us-east-1"
 DEPLOYMENT = "bench"
 THREADS = 8
+QUEUES = ("ticks", "provision", "scan", "advance")
 APART = {"advance": 2}
 """Queues whose functions do not wait for those of the others."""
 BUS = "bench"
@@ -226,7 +230,8 @@ def worlds(
             simulated.control(reset="counts")
             delivery = stack.enter_context(Delivery(THREADS, APART, speed))
             tables = Tables.bind(names, shared, HOME_REGION)
-            deps = _deps(provider, tables, delivery, bus=_bus(session), clock=pace)
+            senders = {name: delivery.sender(name) for name in QUEUES}
+            deps = deps_of(provider, tables, senders, bus=_bus(session), clock=pace)
             found[cloud.name] = World(simulated, deps, tables, delivery, _metered(tables))
         yield found
 
@@ -265,14 +270,16 @@ def _metered(tables: Tables) -> Meter:
     return meter
 
 
-def _deps(
+def deps_of(
     provider: CloudProvider,
     tables: Tables,
-    delivery: Delivery,
+    senders: Mapping[str, Sender],
     *,
-    bus: EventBridgeBus,
-    clock: Callable[[], datetime],
+    bus: Bus,
+    clock: Callable[[], datetime] = now,
+    blobs: Blobs | None = None,
 ) -> Deps:
+    """What the functions of a provider work with, and a task queue that knows nothing yet."""
     timing = Timing()
     workers = WorkerStore(tables, kept=timing.worker_kept)
     places = PlaceStore(tables)
@@ -293,11 +300,12 @@ def _deps(
         outbox=Outbox(bus=bus, places=places, workers=workers, errors=errors),
         provider=provider,
         queue=FakeQueue(),
-        senders={name: delivery.sender(name) for name in ("ticks", "provision", "scan", "advance")},
+        senders=senders,
         clock=clock,
         timing=timing,
         inputs={"rootUrl": "https://tc.example.com", "deployment": DEPLOYMENT},
         planners=frozenset(cloud.name for cloud in CLOUDS),
+        blobs=blobs,
         parallel=1,
         call_limit=timedelta(seconds=25),
     )
