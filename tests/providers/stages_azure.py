@@ -117,6 +117,7 @@ class AzureStage:
         self.body = body
         self.location = Location(self.cloud.settings.subscription_id)
         self.absent = self._absent()
+        self.url = server.url
         self.slept = 0.0
         """Seconds that the providers slept, on the cloud's clock."""
         self.provider = self._provider(server.url, DEPLOYMENT)

@@ -72,7 +72,7 @@ def tolerated_codes(order: LaunchOrder) -> list[str]:
 
 def is_tolerated(code: str, tags: Mapping[str, str]) -> bool:
     """Whether a machine's launch config wants this code of failed provisioning ignored."""
-    return code.lower() in tags.get(TOLERATED_TAG, "").lower().split(",")
+    return bool(code) and code.lower() in tags.get(TOLERATED_TAG, "").lower().split(",")
 
 
 def tags_of(resource: Json) -> Mapping[str, str]:
