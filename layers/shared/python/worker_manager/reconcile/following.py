@@ -19,7 +19,7 @@ from worker_manager.core.messages import Follow
 from worker_manager.core.model import State, Worker
 from worker_manager.providers.protocol import Failed, Made, Pending, Slots, Step, Stepwise
 from worker_manager.queues import Message
-from worker_manager.reconcile.healing import Outcome, learn_late
+from worker_manager.reconcile.healing import Outcome, learn_late, learn_made
 from worker_manager.reconcile.room import give_back
 from worker_manager.reconcile.settling import Settling, terminate
 from worker_manager.telemetry import logger
@@ -90,7 +90,9 @@ def settle_steps(
     rows: Iterable[Worker], steps: Mapping[WorkerKey, Step], message: Follow, deps: Deps
 ) -> None:
     """Write down how far each creation is."""
-    look, settling, ended = _Look([]), Settling(deps, deps.clock()), []
+    look, settling = _Look([]), Settling(deps, deps.clock())
+    made: list[Worker] = []
+    failed: list[Worker] = []
     for row in rows:
         match steps.get(row.key):
             case None:
@@ -100,11 +102,12 @@ def settle_steps(
             case Made(identity):
                 if identity != row.identity:
                     deps.stores.workers.change(row, identity=identity)
-                ended.append(row)
+                made.append(row)
             case Failed() as step:
                 _fail(row, step, settling, deps)
-                ended.append(row)
-    give_back(ended, deps)
+                failed.append(row)
+    give_back([*made, *failed], deps)
+    learn_made(made, deps)
     terminate(message.location, settling.to_terminate, deps)
     settling.tell()
     if look.wait is not None:

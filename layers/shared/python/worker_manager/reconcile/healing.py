@@ -110,13 +110,14 @@ def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
     """Tell all pools what the cloud refused, and what a probe got; returns what was refused.
 
     A refusal of many orders at once is told once.  What answers a probe with anything but bad
-    credentials shows that those hold.
+    credentials shows that those hold; that it was accepted shows no more than that, where the
+    machine is made later (``learn_made``).
     """
     refused = {}
     for outcome in outcomes:
         error, order = outcome.error, outcome.order
         if error is None:
-            tell_success(plan, order, deps)
+            _accepted(plan, outcome, deps)
         elif not order.is_open:
             key = _kept_under(error, order)
             refused[key] = error
@@ -126,6 +127,14 @@ def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
         if isinstance(error, BadCredentialsError) or error.kind in SHARED_KINDS:
             _tell_refusal(plan, key, error, deps)
     return set(refused)
+
+
+def _accepted(plan: Plan, outcome: Outcome, deps: Deps) -> None:
+    """An order was taken: a success, or the promise of one."""
+    if outcome.follow_after is None:
+        tell_success(plan, outcome.order, deps)
+    elif outcome.order.is_probe:
+        _credentials_hold(plan, outcome.order, deps)
 
 
 def _kept_under(error: CloudError, order: Order) -> str:
@@ -159,12 +168,29 @@ def _tell_refusal(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:
 
 def learn_late(worker: Worker, error: CloudError, deps: Deps) -> None:
     """Tell all pools what the cloud refused after it had accepted the call (B33)."""
-    if worker.decision is None or error.kind not in SHARED_KINDS:
+    if error.kind not in SHARED_KINDS:
         return
+    for plan, order in _order_of(worker, deps):
+        _tell_refusal(plan, order.offering or order.launch_config_id, error, deps)
+
+
+def learn_made(workers: Iterable[Worker], deps: Deps) -> None:
+    """Machines exist that their cloud had only accepted: where they are from, more can be had."""
+    for worker in {worker.launch_config_id: worker for worker in workers}.values():
+        if worker.launch_config_id is not None:
+            deps.stores.health.made(worker.key.pool_id, worker.launch_config_id, deps.clock())
+        for plan, order in _order_of(worker, deps):
+            tell_success(plan, order, deps)
+
+
+def _order_of(worker: Worker, deps: Deps) -> list[tuple[Plan, Order]]:
+    """The order that brought a worker, with its plan, as long as that is kept."""
+    if worker.decision is None:
+        return []
     plan = deps.stores.plans.get(worker.key.pool_id, worker.decision)
-    for order in plan.orders if plan else ():
-        if plan and order.order_id == worker.order_id:
-            _tell_refusal(plan, order.offering or order.launch_config_id, error, deps)
+    if plan is None:
+        return []
+    return [(plan, order) for order in plan.orders if order.order_id == worker.order_id]
 
 
 def count_machines(survey: Survey, deps: Deps) -> None:

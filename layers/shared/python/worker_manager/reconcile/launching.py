@@ -97,9 +97,18 @@ def carry_out(
 
 
 def count_outcome(
-    plan: Plan, order: Order, kind: str | None, deps: Deps, *, reason: str = ""
+    plan: Plan,
+    order: Order,
+    kind: str | None,
+    deps: Deps,
+    *,
+    reason: str = "",
+    is_made: bool = True,
 ) -> None:
-    """Add a settled order to its launch config's health; no ``kind``, no blame."""
+    """Add a settled order to its launch config's health; no ``kind``, no blame.
+
+    ``is_made`` is false where its machines are only accepted yet.
+    """
     if kind is not None:
         meter.failed(plan.provider_id, kind, count=order.count - order.launched)
     deps.stores.health.add(
@@ -111,6 +120,7 @@ def count_outcome(
         failed=kind,
         failures=order.count - order.launched,
         reason=reason,
+        is_made=is_made,
     )
 
 
@@ -164,7 +174,8 @@ def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
             meter.launched(plan.provider_id, instances=outcome.order.launched)
             blameless = isinstance(error, BadCredentialsError | NotReachedError)
             kind, reason = (error.kind, str(error)) if error and not blameless else (None, "")
-            count_outcome(plan, outcome.order, kind, deps, reason=reason)
+            is_made = outcome.follow_after is None
+            count_outcome(plan, outcome.order, kind, deps, reason=reason, is_made=is_made)
 
 
 def _come_back(plan: Plan, outcomes: Sequence[Outcome], deps: Deps) -> None:

@@ -80,9 +80,10 @@ def _sweep(location: Location, *, provider: Sweeps, now: datetime, deps: Deps) -
 
 
 def _without_owner(leftovers: Sequence[Leftover], deps: Deps) -> list[Leftover]:
-    """Those whose worker has ended, or has no row at all.
+    """Those that no worker's launch or end is at any more.
 
-    One that is being launched may have its parts before its machine.
+    One that is being launched may have its parts before its machine, and one that is going takes
+    them along; beside one that runs, what no machine uses was forgotten.
     """
     rows = deps.stores.workers.get_many(
         leftover.worker for leftover in leftovers if leftover.worker is not None
@@ -92,7 +93,7 @@ def _without_owner(leftovers: Sequence[Leftover], deps: Deps) -> list[Leftover]:
         for leftover in leftovers
         if leftover.worker is None
         or leftover.worker not in rows
-        or rows[leftover.worker].state is State.STOPPED
+        or rows[leftover.worker].state in (State.RUNNING, State.STOPPED)
     ]
 
 

@@ -54,15 +54,17 @@ class HealthStore:
         failed: str | None = None,
         failures: int = 1,
         reason: str = "",
+        is_made: bool = True,
         **counts: int,
     ) -> None:
         """Add to the counters of one launch config (``launched=3``), or one kind of failure.
 
-        ``reason`` is the failure's, in words.
+        ``reason`` is the failure's, in words.  ``is_made`` is false where what was launched is
+        only accepted yet: that proves nothing until ``made`` tells of it.
         """
         model = self._model
         actions = [getattr(model, name).add(n) for name, n in counts.items() if n]
-        timed = (name for name in counts if counts[name] and name in TIMED)
+        timed = (n for n in counts if counts[n] and n in TIMED and (is_made or n != "launched"))
         actions += [getattr(model, f"{name}_at").set(now) for name in timed]
         if failed is not None and failures:
             actions += [
@@ -76,6 +78,13 @@ class HealthStore:
         actions.append(model.ttl.set(int((now + 2 * WINDOW).timestamp())))
         item = model(pool_id, f"{bucket_of(now):011d}#{launch_config_id}")
         item.update(actions, add_version_condition=False)
+
+    def made(self, pool_id: str, launch_config_id: str, now: datetime) -> None:
+        """A machine that was only accepted when it was counted exists now."""
+        model = self._model
+        item = model(pool_id, f"{bucket_of(now):011d}#{launch_config_id}")
+        kept = int((now + 2 * WINDOW).timestamp())
+        item.update([model.launched_at.set(now), model.ttl.set(kept)], add_version_condition=False)
 
 
 def counter(kind: str) -> str:
