@@ -12,11 +12,18 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from worker_manager.providers.azure.arm import COMPUTE_API
 from worker_manager.providers.azure.errors import cloud_errors
-from worker_manager.providers.azure.machines import RunTime, run_time, sighting
+from worker_manager.providers.azure.machines import (
+    RunTime,
+    provisioning_state,
+    run_time,
+    sighting,
+    status,
+)
 from worker_manager.providers.azure.tags import DEPLOYMENT_TAG, key_of
 
 if TYPE_CHECKING:
@@ -29,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 ALL_MACHINES = "/providers/Microsoft.Compute/virtualMachines"
 _RUNNING = RunTime(power="running")
+_USUAL: Json = {"properties": {"provisioningState": "Succeeded"}}
 
 
 def list_deployment(arm: Arm, location: Location, *, deployment: str) -> Iterator[Sighting]:
@@ -38,15 +46,21 @@ def list_deployment(arm: Arm, location: Location, *, deployment: str) -> Iterato
     says.  One whose pool tag somebody took away or spoilt is left out with a warning.
     """
     with cloud_errors(), ThreadPoolExecutor(1) as beside:
-        reading = beside.submit(_run_times, arm)
-        ours = [vm for vm in list_machines(arm) if _deployment_of(vm) == deployment]
+        reading = beside.submit(_unusual_run_times, arm)
+        listed = [
+            (vm["id"].lower(), vm if _is_unusual(vm) else None, found)
+            for vm in list_machines(arm)
+            if _deployment_of(vm) == deployment
+            and (found := _sighting(vm, location=location)) is not None
+        ]
         run_times = reading.result()
-    for vm in ours:
-        key = key_of(vm, name=vm["name"])
-        if key is None:
-            logger.warning("machine of ours without a pool tag", extra={"vm": vm["id"]})
-            continue
-        yield sighting(vm, key=key, location=location, seen=run_times.get(vm["id"].lower()))
+    for vm_id, vm, found in listed:
+        seen = run_times.get(vm_id)
+        if seen is None:
+            yield found
+        else:
+            now, error = status(vm or _USUAL, seen)
+            yield replace(found, status=now, failure=error)
 
 
 def list_machines(arm: Arm, *, resource_group: str = "") -> Iterator[Json]:
@@ -61,11 +75,29 @@ def _deployment_of(vm: Json) -> str | None:
     return tags.get(DEPLOYMENT_TAG) if tags else None
 
 
-def _run_times(arm: Arm) -> dict[str, RunTime]:
-    """What is told of the run time of every machine, by its id in lower case."""
+def _is_unusual(vm: Json) -> bool:
+    """Whether a machine is to be looked at again when its run time is known.
+
+    Of a hundred thousand machines, few are; what Azure says of the others is not kept.
+    """
+    return provisioning_state(vm) != "succeeded"
+
+
+def _sighting(vm: Json, *, location: Location) -> Sighting | None:
+    """A machine as its provisioning shows it; ``None`` for one whose tags somebody spoilt."""
+    key = key_of(vm, name=vm["name"])
+    if key is None:
+        logger.warning("machine of ours without a pool tag", extra={"vm": vm["id"]})
+        return None
+    return sighting(vm, key=key, location=location, seen=None)
+
+
+def _unusual_run_times(arm: Arm) -> dict[str, RunTime]:
+    """What is told of the run time of machines that do not just run, by id in lower case."""
     found: dict[str, RunTime] = {}
     for page in arm.pages(ALL_MACHINES, version=COMPUTE_API, params={"statusOnly": "true"}):
         for vm in page:
             seen = run_time(vm["properties"].get("instanceView") or {})
-            found[vm["id"].lower()] = _RUNNING if seen == _RUNNING else seen
+            if seen != _RUNNING:
+                found[vm["id"].lower()] = seen
     return found
