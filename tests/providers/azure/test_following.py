@@ -81,6 +81,18 @@ def test_what_is_known_of_a_made_machine_is_what_its_proof_must_repeat(
         assert worker.identity == {"resourceGroup": group, "vmId": machine.vm_id}
 
 
+def test_a_record_goes_though_a_list_showed_its_machine_before(
+    azure_by_template: AzureStage,
+) -> None:
+    """The scan writes the ``vmId`` beside the deployment as soon as it sees the machine."""
+    stage = azure_by_template
+    (worker,) = launched(stage, count=1)
+    (seen,) = stage.provider.instances(stage.location)
+    merged = replace(worker, identity={**worker.identity, **seen.identity})
+    assert made(stage, [merged])[0].identity == seen.identity
+    assert not stage.records()
+
+
 def test_a_record_that_is_to_be_kept_is_kept(azure_by_template: AzureStage) -> None:
     stage = azure_by_template
     workers = made(stage, launched(stage, manager={"keepDeployment": True}))
