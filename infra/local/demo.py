@@ -94,22 +94,22 @@ class Demo:
         return standing
 
     def _follow_tasks(self, pool_id: str) -> None:
-        """Count what is done; a task whose machine is gone is created once more.
+        """Count what is done, up to the first task that is not.
 
-        Taskcluster's queue starts it anew when it hears of the machine's end, ours 20 minutes
-        later, when the claim runs out.
+        A task whose machine is gone is created once more.  Taskcluster's queue starts it anew when
+        it hears of the machine's end, ours 20 minutes later, when the claim runs out.
         """
-        still = []
-        for task_id in self.open[pool_id]:
-            status = self.queue.status(task_id)["status"]
+        waiting = self.open[pool_id]
+        while waiting:
+            status = self.queue.status(waiting[0])["status"]
             if status["state"] == "completed":
                 self.done[pool_id] += 1
             elif status["state"] == "running" and self._is_gone(pool_id, status["runs"][-1]):
                 self.lost[pool_id] += 1
-                still += create_tasks(self.queue, pool_id, 1, seconds=3)
+                waiting += create_tasks(self.queue, pool_id, 1, seconds=3)
             else:
-                still.append(task_id)
-        self.open[pool_id] = still
+                return
+            del waiting[0]
 
     def _is_gone(self, pool_id: str, task_run: dict[str, Any]) -> bool:
         if not self.script.is_chaotic:

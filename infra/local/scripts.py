@@ -139,7 +139,7 @@ CHAOS = Script(
             provider_id="azure",
         ),
     },
-    tasks={"chaos/aws": 40, "chaos/google": 30, "chaos/azure": 30},
+    tasks={"chaos/aws": 20, "chaos/google": 15, "chaos/azure": 15},
     clouds={
         "ec2": {
             "settings": {"list_lag_seconds": 3},
@@ -213,6 +213,6 @@ CHAOS = Script(
         },
     },
     timings={"list_lag": 5, "stray_grace": 15, "leftover_grace": 10, "launch": 60},
-    longest_seconds=180,
+    longest_seconds=240,
     trouble_seconds=50,
 )
