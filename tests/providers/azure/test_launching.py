@@ -341,7 +341,7 @@ def test_records_take_up_room_in_their_resource_group(
 ) -> None:
     stage = azure_by_template
     assert isinstance(stage.provider, Slots)
-    assert stage.provider.slots(stage.order()) == SlotsOf("rg-templates", 750)
+    assert stage.provider.slots(stage.order()) == SlotsOf("rg-templates", 400)
     assert stage.provider.slots(azure.order()) is None
     assert stage.provider.slots_of(stage.absent) == "rg"
     settled = replace(stage.absent, identity={"resourceGroup": "rg", "vmId": "1"})

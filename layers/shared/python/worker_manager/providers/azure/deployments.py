@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 FULL = 800
 """Records that a resource group has room for ("Deployment history quota")."""
-MOST_RECORDS = 750
-"""So many of them we use: records take a while to be deleted, and others deploy, too."""
+MOST_RECORDS = 400
+"""So many launches of ours use a group at once.
+
+A slot is free when its record's deletion was accepted, which takes a while, and the next launch
+makes a record meanwhile: as many again may be on their way out."""
 
 ACTIVE_CODE = "DeploymentActive"
 SUCCEEDED = "succeeded"
