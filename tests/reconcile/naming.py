@@ -74,16 +74,17 @@ def assert_named(world: NamingWorld) -> None:
     assert len(world.cloud.records.get("records", {})) <= world.provider.most
 
 
-def leave_in_peace(world: NamingWorld, *, hours: int = 5) -> None:
-    """Time in which everything that was forgotten comes to its end, without demand."""
+def leave_in_peace(world: NamingWorld) -> None:
+    """Time without demand in which everything that was forgotten comes to its end."""
     world.demand()
-    for _ in range(hours):
-        world.clock.advance(hours=1)
+    for _ in range(2):
+        world.clock.advance(minutes=61)
         world.tick()
-        for _ in range(2):
-            world.clock.advance(minutes=1)
-            world.scan()
-        world.sweep()
+        world.scan()
+        world.clock.advance(minutes=1)
+        world.scan()
+    world.clock.advance(hours=4)
+    world.sweep()
 
 
 def assert_nothing_left(world: NamingWorld) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tests.factories import POOL_ID
 from tests.reconcile.deployment import PLENTY
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
     Act = Callable[[World], None]
 
+Shaken = TypeVar("Shaken", bound="World")
+
 
 def crash_at_every_step(
-    prepare: Callable[[], World],
-    act: Callable[[World], None],
-    check: Callable[[World], None],
+    prepare: Callable[[], Shaken],
+    act: Callable[[Shaken], None],
+    check: Callable[[Shaken], None],
 ) -> list[str]:
     """Run ``act`` with a crash before its first step, its second, … until it survives.
 
@@ -47,7 +49,12 @@ def crash_at_every_step(
             return steps
 
 
-def interleave(prepare: Callable[[], World], first: Act, second: Act, check: Act) -> int:
+def interleave(
+    prepare: Callable[[], Shaken],
+    first: Callable[[Shaken], None],
+    second: Callable[[Shaken], None],
+    check: Callable[[Shaken], None],
+) -> int:
     """Run ``second`` inside ``first``, before its first request, its second, …; how many."""
     number = 0
     while True:
@@ -55,7 +62,7 @@ def interleave(prepare: Callable[[], World], first: Act, second: Act, check: Act
         world = prepare()
         left = number
 
-        def intrude(_: str, world: World = world) -> None:
+        def intrude(_: str, world: Shaken = world) -> None:
             nonlocal left
             left -= 1
             if left == 0:

@@ -9,7 +9,7 @@ tell the same, only later and without the reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -27,11 +27,12 @@ from worker_manager.telemetry import logger
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from worker_manager.core.model import WorkerKey
+    from worker_manager.core.model import Json, WorkerKey
     from worker_manager.reconcile.deps import Deps
 
 UNANSWERED = timedelta(seconds=30)
 """Until the next look at a machine of which the cloud told nothing."""
+SOON = timedelta(seconds=5)
 LONGEST = timedelta(hours=3)
 """After which nobody follows any more: the launch is overdue by then, and leftovers are swept."""
 
@@ -75,10 +76,16 @@ def follow(message: Follow, deps: Deps) -> None:
 
 @dataclass(slots=True)
 class _Look:
-    """What one look at an order's machines came to."""
+    """What one look at an order's machines came to.
 
-    waiting: list[WorkerKey]
+    ``ended`` are workers whose creation is over, ``failures`` those that this look ended.
+    """
+
+    waiting: list[WorkerKey] = field(default_factory=list)
     wait: timedelta | None = None
+    made: list[Worker] = field(default_factory=list)
+    ended: list[Worker] = field(default_factory=list)
+    failures: list[tuple[Worker, CloudError]] = field(default_factory=list)
 
     def again(self, key: WorkerKey, after: timedelta) -> None:
         """Look at this one again, with the others that wait, as soon as the first asks for it."""
@@ -90,9 +97,7 @@ def settle_steps(
     rows: Iterable[Worker], steps: Mapping[WorkerKey, Step], message: Follow, deps: Deps
 ) -> None:
     """Write down how far each creation is."""
-    look, settling = _Look([]), Settling(deps, deps.clock())
-    made: list[Worker] = []
-    failed: list[Worker] = []
+    look, settling = _Look(), Settling(deps, deps.clock())
     for row in rows:
         match steps.get(row.key):
             case None:
@@ -100,21 +105,28 @@ def settle_steps(
             case Pending(after):
                 look.again(row.key, after)
             case Made(identity):
-                if identity != row.identity:
-                    deps.stores.workers.change(row, identity=identity)
-                made.append(row)
+                _write(row, identity, look, deps)
+                look.made.append(row)
+                look.ended.append(row)
             case Failed() as step:
-                _fail(row, step, settling, deps)
-                failed.append(row)
-    give_back([*made, *failed], deps)
-    learn_made(made, deps)
+                _fail(row, step, settling, look)
+                look.ended.append(row)
+    give_back(look.ended, deps)
+    learn_made(look.made, deps)
+    learn_late(look.failures, deps)
     terminate(message.location, settling.to_terminate, deps)
     settling.tell()
     if look.wait is not None:
         _come_back(message, look.waiting, look.wait, deps)
 
 
-def _fail(row: Worker, step: Failed, settling: Settling, deps: Deps) -> None:
+def _write(row: Worker, identity: Json, look: _Look, deps: Deps) -> None:
+    """Keep who a machine is; one that somebody else is at, as it registers, soon once more."""
+    if identity != row.identity and deps.stores.workers.change(row, identity=identity) is None:
+        look.again(row.key, SOON)
+
+
+def _fail(row: Worker, step: Failed, settling: Settling, look: _Look) -> None:
     """End a worker whose machine was not made, unless it is there and registered, or told to go."""
     error = step.error
     if row.state is not State.REQUESTED:
@@ -128,7 +140,7 @@ def _fail(row: Worker, step: Failed, settling: Settling, deps: Deps) -> None:
         return
     ended = Gone if step.is_gone else Stop
     if settling.write(row, ended(str(error), error.kind, code=error.code)):
-        learn_late(row, error, deps)
+        look.failures.append((row, error))
 
 
 def _concerns(row: Worker, deps: Deps) -> bool:

@@ -166,12 +166,16 @@ def _tell_refusal(plan: Plan, key: str, error: CloudError, deps: Deps) -> None:
         level("an offering was refused", provider=plan.provider_id, offering=key, kind=error.kind)
 
 
-def learn_late(worker: Worker, error: CloudError, deps: Deps) -> None:
-    """Tell all pools what the cloud refused after it had accepted the call (B33)."""
-    if error.kind not in SHARED_KINDS:
-        return
-    for plan, order in _order_of(worker, deps):
-        _tell_refusal(plan, order.offering or order.launch_config_id, error, deps)
+def learn_late(failures: Iterable[tuple[Worker, CloudError]], deps: Deps) -> None:
+    """Tell all pools what the cloud refused after it had accepted the calls (B33).
+
+    The workers' rows are whole; of those of one order that failed alike, one tells it all.
+    """
+    alike = {(worker.order_id, error.kind): (worker, error) for worker, error in failures}
+    for worker, error in alike.values():
+        if error.kind in SHARED_KINDS:
+            for plan, order in _order_of(worker, deps):
+                _tell_refusal(plan, order.offering or order.launch_config_id, error, deps)
 
 
 def learn_made(workers: Iterable[Worker], deps: Deps) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.core.errors import CloudError, QueueUnavailableError
 from worker_manager.core.lifecycle import Launched, Verdict, settle
 from worker_manager.core.messages import ScanPool
-from worker_manager.core.model import MachineStatus, State, Worker
+from worker_manager.core.model import MachineStatus, State, Worker, WorkerKey
 from worker_manager.core.sightings import match
 from worker_manager.providers.protocol import Names
 from worker_manager.reconcile.healing import learn_late
@@ -62,10 +62,13 @@ def scan(message: ScanPool, deps: Deps) -> dict[str, Any]:
     ]
     seen += _look_up(message, _ripe(message, found.missing, deps), deps)
     settling = Settling(deps, now)
+    failures: dict[WorkerKey, CloudError] = {}
     for one, verdict in judge(message.pool_id, seen, now, deps):
         worker = _identified(one, verdict, deps)
         if settling.write(worker, verdict) and one.failure is not None:
-            learn_late(worker, one.failure, deps)
+            failures[worker.key] = one.failure
+    rows_of_failures = deps.stores.workers.get_many(failures)
+    learn_late([(rows_of_failures[key], failures[key]) for key in rows_of_failures], deps)
     terminate(message.location, settling.to_terminate, deps)
     if deal_with_strays(message, found.strays, deps):
         _tell_provision(message, deps)
