@@ -30,7 +30,7 @@ from worker_manager.reconcile.deadline import Deadline
 from worker_manager.reconcile.listing import scan_tick
 from worker_manager.reconcile.provision import provision
 from worker_manager.reconcile.scan import read, scan
-from worker_manager.reconcile.ticks import Tick, provision_tick
+from worker_manager.reconcile.ticks import Tick, from_message, provision_tick
 from worker_manager.store.tables import Tables
 
 if TYPE_CHECKING:
@@ -144,8 +144,10 @@ def _written(params: Mapping[str, Any]) -> list[Any]:
 
 
 def _scan_tick(errand: Errand, deps: Deps) -> None:
-    tick = Tick(now(), 0, deps.timing.scan)
-    scan_tick(tick, deps)
+    """A schedule's tick, or those that were shared out by it."""
+    ticks = [from_message(body, deps.timing.scan) for body in errand.bodies]
+    for tick in ticks or [Tick(now(), 0, deps.timing.scan)]:
+        scan_tick(tick, deps)
 
 
 def _scan_pool(errand: Errand, deps: Deps) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import botocore.session
@@ -19,8 +20,9 @@ from tests.benchmarks.fleet import seed_machines
 from tests.benchmarks.fleets import CALL_SECONDS
 from tests.benchmarks.pools import create_pools
 from tests.benchmarks.results import Measure
-from tests.benchmarks.world import HOME_REGION, make_tables
+from tests.benchmarks.world import HOME_REGION, make_tables, now
 from worker_manager.core.timing import Timing
+from worker_manager.store.places import Place, PlaceStore
 from worker_manager.store.pools import PoolStore
 from worker_manager.store.tables import Tables
 from worker_manager.store.workers import WorkerStore
@@ -70,21 +72,24 @@ class Trial:
             maximum=2 * LARGEST,
             cloud=cloud,
         )
-        self._seed(WorkerStore(tables, kept=Timing().worker_kept))
+        self._seed(WorkerStore(tables, kept=Timing().worker_kept), PlaceStore(tables))
 
-    def _seed(self, store: WorkerStore) -> None:
-        """All machines, and the rows of the first two pools: the largest and an average one."""
+    def _seed(self, store: WorkerStore, places: PlaceStore) -> None:
+        """All machines, the rows of the largest pool and of an average one, and the last lists."""
         self._simulated.control(reset="all")
         rows = seed_machines(self._simulated, self._pools[:1], self._largest)
         rest = seed_machines(self._simulated, self._pools[1:], self._workers - self._largest)
         looked_at = {pool.pool_id for pool in self._pools[:2]}
         store.put_all_new([row for row in (*rows, *rest) if row.key.pool_id in looked_at])
+        listed = Counter(row.location for row in (*rows, *rest))
+        for location, machines in listed.items():
+            places.believed(self._cloud.name, Place(location), began=now(), machines=machines)
         self._simulated.control(latency={"*": CALL_SECONDS}, reset="counts")
 
     def measures(self) -> list[Measure]:
         """Run each function, and look at what it took."""
         name = self._cloud.name
-        listed = self._call("scan_tick")
+        listed = self._scan()
         calls = self._simulated.calls()
         ticked = self._call("provision_tick")
         scanned = self._call(
@@ -117,6 +122,24 @@ class Trial:
                 max(4, count // 8),
             ),
         ]
+
+    def _scan(self) -> Found:
+        """The scan's tick; where it is shared out, the most that any part took, and all it sent."""
+        first = self._call("scan_tick")
+        parts = [
+            self._call("scan_tick", [json.loads(text)]) for text in first.sent.pop("ticks", ())
+        ]
+        together = [first, *parts]
+        return Found(
+            seconds=max(part.seconds for part in together),
+            megabytes=max(part.megabytes for part in together),
+            requests=sum(part.requests for part in together),
+            sqs_requests=sum(part.sqs_requests for part in together),
+            largest_item=max(part.largest_item for part in together),
+            largest_message=max(part.largest_message for part in together),
+            sent={"scan": [text for part in together for text in part.sent.get("scan", ())]},
+            blobs={key: text for part in together for key, text in part.blobs.items()},
+        )
 
     def _pages(self) -> int:
         """Calls that it takes to read all lists, with a page begun in each location."""
