@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from infra.local.standing import Machine, Standing, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from infra.local.scripts import Script
 
@@ -34,14 +34,22 @@ CALM: Mapping[str, Any] = {"faults": [], "settings": {"list_lag_seconds": 0}}
 class Trouble:
     """Takes a machine of each cloud now and then, until it is over.
 
-    ``urls`` are the clouds' by name; ``seed`` chooses the machines.
+    ``urls`` are the clouds' by name; ``seed`` chooses the machines.  It begins at once.
     """
 
-    def __init__(self, urls: Mapping[str, str], script: Script, *, seed: int = 1) -> None:
+    def __init__(
+        self,
+        urls: Mapping[str, str],
+        script: Script,
+        *,
+        seed: int = 1,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._urls = urls
         self._script = script
         self._rng = Random(seed)
-        self._began = self._last = time.monotonic()
+        self._clock = clock
+        self._began = self._last = clock()
         self._is_calm = not script.is_chaotic
         self.counts: Counter[str] = Counter()
 
@@ -52,7 +60,7 @@ class Trouble:
 
     def go_on(self, standing: Standing) -> None:
         """Do what is due."""
-        now = time.monotonic()
+        now = self._clock()
         if self._is_calm:
             return
         if now - self._began > self._script.trouble_seconds:
