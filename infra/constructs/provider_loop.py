@@ -183,7 +183,8 @@ class ProviderLoop(Construct):
             .puts_into(self._around.bucket)
             .sends_to("WM_QUEUE_TICKS", self._queues.scan_ticks)
             .sends_to("WM_QUEUE_SCAN", self._queues.scan)
-            .consumes(self._queues.scan_ticks, concurrency=2)
+            # A large provider's tick is shared out by location.
+            .consumes(self._queues.scan_ticks, concurrency=self.provider.concurrency)
             .runs_every(_MINUTE)
         )
         if self.provider.is_reached_by_role:

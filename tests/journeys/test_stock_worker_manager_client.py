@@ -58,7 +58,10 @@ class TestSignsOfLife:
     def test_it_lists_its_providers(self, world: World) -> None:
         assert world.manager.listProviders() == {
             "providers": [
-                {"providerId": "aws", "providerType": "aws", "status": {"state": "ok"}},
+                *(
+                    {"providerId": cloud, "providerType": cloud, "status": {"state": "ok"}}
+                    for cloud in ("aws", "google", "azure")
+                ),
                 {"providerId": "static", "providerType": "static"},
             ]
         }
