@@ -8,9 +8,9 @@ import pytest
 from botocore.session import Session
 from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
-from moto.core.serialize import ResponseSerializer
 from moto.dynamodb.models import dynamodb_backends
 
+from tests.quick_moto import keep_back_what_is_written, write_values_as_they_are
 from tests.reconcile.naming import NamingWorld, SteppingWorld
 from tests.reconcile.world import World
 from worker_manager.store.tables import TABLES, Tables
@@ -24,20 +24,10 @@ REGION = "us-east-1"
 
 
 @pytest.fixture
-def quick_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let moto write attribute values as they are.
-
-    It looks for each of a value's ten possible types under six spellings, which takes most of the
-    time of these tests; DynamoDB's types have one spelling.
-    """
-    slow = ResponseSerializer.get_value
-
-    def get_value(self: ResponseSerializer, value: Any, key: str, shape: Any) -> Any:
-        if isinstance(value, dict) and shape.parent.name == "AttributeValue":
-            return value.get(key)
-        return slow(self, value, key, shape)
-
-    monkeypatch.setattr(ResponseSerializer, "get_value", get_value)
+def quick_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scenes are long: what moto does the long way round is done shorter."""
+    write_values_as_they_are(monkeypatch)
+    keep_back_what_is_written(monkeypatch)
 
 
 @pytest.fixture
@@ -60,9 +50,7 @@ def shared_tables() -> Iterator[Tables]:
 
 
 @pytest.fixture
-def new_world(
-    shared_tables: Tables, quick_answers: None, alarms_only: None
-) -> Callable[..., World]:
+def new_world(shared_tables: Tables, quick_tables: None, alarms_only: None) -> Callable[..., World]:
     """A world with empty tables each time; the one before it is over then."""
     stored = dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].tables
 
