@@ -17,7 +17,7 @@ from worker_manager.providers.fake_steps import SteppingFake
 from worker_manager.providers.protocol import Failed, Leftover, Removed, SlotsOf, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from worker_manager.core.model import Json, LaunchOrder, Location, Worker
     from worker_manager.providers.fake_cloud import Machine
@@ -66,7 +66,7 @@ class NamingFake(SteppingFake):
         store: str | None = worker.identity.get("store")
         return store
 
-    def leftovers(self, location: Location) -> Iterator[Leftover]:
+    def leftovers(self, location: Location, places: Collection[str] = ()) -> Iterator[Leftover]:
         """Parts whose machine is gone, and records of what is over."""
         return iter(self._answered(Method.LEFTOVERS, location, lambda: self._left(location)))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
 
     import boto3
@@ -213,8 +213,11 @@ class Removed:
 class Sweeps(Protocol):
     """A cloud in which things outlive the machines that they were made for."""
 
-    def leftovers(self, location: Location) -> Iterator[Leftover]:
-        """Everything of our deployment there that no machine uses, to its end or an error."""
+    def leftovers(self, location: Location, places: Collection[str] = ()) -> Iterator[Leftover]:
+        """Everything of our deployment there that no machine uses, to its end or an error.
+
+        ``places`` are stores (see ``Slots``) that hold, or held, records of ours.
+        """
         ...
 
     def remove(self, location: Location, leftovers: Sequence[Leftover]) -> Removed:

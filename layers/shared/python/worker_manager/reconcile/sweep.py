@@ -21,7 +21,7 @@ from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
 
     from worker_manager.core.model import Location
@@ -47,7 +47,8 @@ def sweep(deps: Deps) -> dict[str, Any]:
         return {"provider": deps.provider_id, "locations": 0, "found": 0, "removed": 0}
     members, _ = deps.stores.places.of_provider(deps.provider_id)
     locations = sorted({location for member in members for location in member.places})
-    look = partial(_sweep, provider=deps.provider, now=now, deps=deps)
+    places = deps.stores.slots.names(deps.provider_id) if isinstance(deps.provider, Slots) else ()
+    look = partial(_sweep, provider=deps.provider, places=places, now=now, deps=deps)
     swept = side_by_side(look, locations, parallel=deps.parallel)
     found = sum(len(one.found) for one in swept)
     meter.leftovers(deps.provider_id, found)
@@ -61,10 +62,12 @@ def sweep(deps: Deps) -> dict[str, Any]:
     return report
 
 
-def _sweep(location: Location, *, provider: Sweeps, now: datetime, deps: Deps) -> Swept:
+def _sweep(
+    location: Location, *, provider: Sweeps, places: Collection[str], now: datetime, deps: Deps
+) -> Swept:
     """One location; what fails is found again the next time."""
     try:
-        found = _without_owner(list(provider.leftovers(location)), deps)
+        found = _without_owner(list(provider.leftovers(location, places)), deps)
         _report(location, found, now)
         oldest = now - deps.timing.leftover_grace
         old = [leftover for leftover in found if leftover.since and leftover.since < oldest]

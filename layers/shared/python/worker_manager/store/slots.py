@@ -88,6 +88,14 @@ class SlotStore:
         item = self._item(SLOTS + provider_id, f"used#{name}")
         return int(item.slots or 0) if item is not None else 0
 
+    def names(self, provider_id: str) -> frozenset[str]:
+        """The stores in which orders of a provider have, or had, slots."""
+        begins = "used#"
+        used = self._model.query(
+            SLOTS + provider_id, self._model.worker_pool_id.startswith(begins), consistent_read=True
+        )
+        return frozenset(item.worker_pool_id.removeprefix(begins) for item in used)
+
     def take_back(self, provider_id: str, *, before: datetime) -> int:
         """Free what orders hold since before a moment, and forget them; the number of slots."""
         partition, freed = SLOTS + provider_id, 0

@@ -33,7 +33,7 @@ from worker_manager.providers.aws.reading import read_only_needed, read_times_fa
 from worker_manager.providers.protocol import Terminated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import boto3
     from mypy_boto3_ec2 import EC2Client
@@ -151,7 +151,7 @@ class AwsProvider:
             failed.update({keys[name]: error for name, error in outcome.failed.items()})
         return Terminated(frozenset(done), failed)
 
-    def leftovers(self, location: Location) -> Iterator[Leftover]:
+    def leftovers(self, location: Location, places: Collection[str] = ()) -> Iterator[Leftover]:
         """Volumes of our deployment in a region that no instance uses."""
         return list_volumes(self._client(location), deployment=self._deployment)
 
