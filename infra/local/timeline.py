@@ -98,9 +98,10 @@ class Timeline:
 
     def _look(self, pool_id: str) -> tuple[Counts, list[Plan]]:
         now = datetime.now(UTC)
-        workers = list(self._workers.live(pool_id))
+        # In the order in which a plan looks: what it saw stop must not be counted beside its orders.
         _, control = self._pools.get_with_control(pool_id)
         plans = self._plans.open_plans(control)
+        workers = list(self._workers.live(pool_id))
         rows: dict[str, int] = {}
         for worker in workers:
             rows[worker.order_id or ""] = rows.get(worker.order_id or "", 0) + 1
