@@ -9,17 +9,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.factories import POOL_ID
+from tests.reconcile.naming import (
+    NamingWorld,
+    assert_named,
+    assert_nothing_left,
+    leave_in_peace,
+    only_row,
+)
 from tests.reconcile.shaking import crash_at_every_step
 from tests.reconcile.world import World, heads
 from worker_manager.core.errors import CloudUnavailableError, OutOfCapacityError, ThrottledError
 from worker_manager.core.events import POOL_ERROR, WORKER_REQUESTED, WORKER_STOPPED
 from worker_manager.core.health import Health
 from worker_manager.providers.fake import Method
+from worker_manager.providers.fake_steps import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     NewWorld = Callable[..., World]
+    NewNaming = Callable[..., NamingWorld]
 
 
 def test_a_provision_that_crashes_anywhere_ends_in_the_same_fleet(new_world: NewWorld) -> None:
@@ -195,3 +204,86 @@ def test_a_surplus_that_crashes_anywhere_is_told_in_the_end(new_world: NewWorld)
         assert told.count(True) == 1
 
     crash_at_every_step(prepare, World.tick, check)
+
+
+# Where names are ours, and creations take their time
+
+
+def nothing_is_lost(world: NamingWorld) -> None:
+    """No second machine, none unknown, no row without an end, no slot or record held for ever."""
+    assert_named(world)
+    leave_in_peace(world)
+    assert_named(world)
+    assert_nothing_left(world)
+
+
+def test_a_launch_under_our_names_may_crash_anywhere(new_naming: NewNaming) -> None:
+    """One machine is accepted, one has to wait, one is unknown; then the order is sent again."""
+
+    def prepare() -> NamingWorld:
+        world = new_naming()
+        world.save_pool()
+        world.demand(pending=3)
+        world.provider.partly.append(Part(accepted=1, throttled=1, unknown=1, acted=True))
+        return world
+
+    def act(world: NamingWorld) -> None:
+        world.tick()
+        world.clock.advance(seconds=7)
+        world.deliver_all()
+
+    def check(world: NamingWorld) -> None:
+        assert len(world.cloud.machines) == 3
+        nothing_is_lost(world)
+
+    steps = crash_at_every_step(prepare, act, check)
+    assert steps.count("launch") == 2
+
+
+def test_following_may_crash_anywhere(new_naming: NewNaming) -> None:
+    """One creation fails, one goes well; what went lost is found by list."""
+
+    def prepare() -> NamingWorld:
+        world = new_naming()
+        world.save_pool()
+        world.demand(pending=2)
+        world.cloud.fail_next(OutOfCapacityError("none left", code="AllocationFailed"))
+        world.tick()
+        world.demand()
+        world.clock.advance(seconds=30)
+        return world
+
+    def check(world: NamingWorld) -> None:
+        world.settle()
+        (error,) = world.pool_errors()
+        assert (error.kind, error.launch_config_id) == ("no-capacity", "lc-a")
+        assert world.states() == {"requested": 1, "stopped": 1}
+        nothing_is_lost(world)
+
+    steps = crash_at_every_step(prepare, World.deliver_all, check)
+    assert "follow" in steps
+
+
+def test_a_delete_and_its_sweep_may_crash_anywhere(new_naming: NewNaming) -> None:
+    """B49: whatever step was the last, nothing stays."""
+
+    def prepare() -> NamingWorld:
+        world = new_naming()
+        world.cloud.outliving = frozenset({"nic"})
+        world.save_pool()
+        world.demand(pending=1)
+        world.tick()
+        world.demand()
+        world.remove(only_row(world).key)
+        world.clock.advance(seconds=30)
+        return world
+
+    def act(world: NamingWorld) -> None:
+        world.deliver_all()
+        world.clock.advance(minutes=2)
+        world.scan()
+        world.clock.advance(minutes=21)
+        world.sweep()
+
+    steps = crash_at_every_step(prepare, act, nothing_is_lost)
+    assert {"terminate", "remove"} <= set(steps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.reconcile.naming import NamingWorld, assert_named
 from tests.reconcile.shaking import interleave, plan_as
 from tests.reconcile.world import World, heads
 from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPED
@@ -131,3 +132,26 @@ def test_overlapping_scans_are_one(new_world: NewWorld) -> None:
         assert len(events) == 2
 
     interleave(prepare, World.scan, World.scan, check)
+
+
+def test_a_scan_in_the_midst_of_a_launch_under_our_names_judges_nobody(
+    new_naming: Callable[..., NamingWorld],
+) -> None:
+    """The list lags by nothing, so that rows which were just announced count as old."""
+
+    def prepare() -> NamingWorld:
+        world = new_naming()
+        world.save_pool()
+        world.demand(pending=2)
+        return world
+
+    def scan_a_minute_later(world: NamingWorld) -> None:
+        world.clock.advance(minutes=1)
+        world.scan()
+
+    def check(world: NamingWorld) -> None:
+        assert world.states() == {"requested": 2}
+        assert len(world.cloud.machines) == 2
+        assert_named(world)
+
+    interleave(prepare, plan_as("t-1"), scan_a_minute_later, check)
