@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 )
 
 from tests.reconcile.invariants import assert_sound
+from tests.reconcile.naming import NamingWorld, assert_named, slots_used
 from tests.reconcile.steps import CrashError
 from tests.reconcile.world import World, heads
 from worker_manager.core.errors import (
@@ -32,6 +33,7 @@ from worker_manager.core.errors import (
     ThrottledError,
 )
 from worker_manager.providers.fake import Method
+from worker_manager.providers.fake_steps import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,9 +146,57 @@ class Walk(RuleBasedStateMachine):
         assert len(live) == len(world.cloud.alive())
 
 
+class NamingWalk(Walk):
+    """The same where names are ours: answers fall short, creations fail late, parts stay."""
+
+    world: NamingWorld
+
+    @rule(
+        accepted=st.integers(0, 2),
+        throttled=st.integers(0, 2),
+        unknown=st.integers(0, 2),
+        acted=st.booleans(),
+    )
+    def answer_partly(self, accepted: int, throttled: int, unknown: int, acted: bool) -> None:
+        self.world.provider.partly.append(Part(accepted, throttled, unknown, acted=acted))
+
+    @rule(fault=st.sampled_from(["empty", "refused"]), stays=st.booleans())
+    def creation_fails(self, fault: str, stays: bool) -> None:
+        self.world.cloud.fail_next(FAULTS[fault], stays=stays)
+
+    @rule(kinds=st.sets(st.sampled_from(["nic", "disk"])), minutes=st.integers(1, 30))
+    def sweep(self, kinds: set[str], minutes: int) -> None:
+        self.world.cloud.outliving = frozenset(kinds)
+        self.world.clock.advance(minutes=minutes)
+        self.world.sweep()
+
+    @invariant()
+    def all_is_named(self) -> None:
+        assert_named(self.world)
+
+    def teardown(self) -> None:
+        """As there, and nothing is held or left over."""
+        self.world.provider.partly.clear()
+        self.world.cloud.to_come.clear()
+        self.world.cloud.outliving = frozenset()
+        super().teardown()
+        self.world.clock.advance(hours=4)
+        self.world.sweep()
+        assert slots_used(self.world) == 0
+        assert list(self.world.cloud.unused_parts()) == []
+
+
 def test_a_sample_of_walks_keeps_the_invariants_and_ends_with_what_is_needed(
     new_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Walk, "new_world", staticmethod(new_world), raising=False)
     budget = settings(max_examples=10, stateful_step_count=15, deadline=None, derandomize=True)
     run_state_machine_as_test(Walk, settings=budget)
+
+
+def test_walks_under_our_names_keep_the_invariants_and_lose_nothing(
+    new_naming: Callable[..., NamingWorld], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NamingWalk, "new_world", staticmethod(new_naming), raising=False)
+    budget = settings(max_examples=8, stateful_step_count=15, deadline=None, derandomize=True)
+    run_state_machine_as_test(NamingWalk, settings=budget)
