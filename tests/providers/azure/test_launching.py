@@ -274,6 +274,18 @@ def test_a_throttled_order_waits_as_long_as_it_is_told(azure: AzureStage) -> Non
     assert not azure.cloud.machines()
 
 
+def test_a_wait_beside_a_lost_answer_leaves_in_doubt_what_was_done(
+    stage_of_both: AzureStage,
+) -> None:
+    stage = stage_of_both
+    action = "virtualMachines.put" if stage.body is AZURE_BODY else "deployments.put"
+    fault(stage, FaultKind.LOST, action)
+    fault(stage, FaultKind.ERROR, action, code="TooManyRequests", times=2)
+    with pytest.raises(ThrottledError) as caught:
+        stage.provider.launch(stage.order(count=3))
+    assert caught.value.is_doubtful
+
+
 def test_once_azure_says_to_wait_nothing_more_is_begun(azure: AzureStage) -> None:
     fault(azure, FaultKind.ERROR, "virtualMachines.put", code="TooManyRequests", times=None)
     with pytest.raises(ThrottledError):

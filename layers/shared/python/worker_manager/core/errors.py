@@ -66,15 +66,30 @@ class InvalidLaunchConfigError(CloudError):
 
 
 class ThrottledError(CloudError):
-    """We asked too fast; nothing was done.  No launch config is to blame."""
+    """We asked too fast; nothing was done.  No launch config is to blame.
+
+    ``is_doubtful`` where it stands for several calls, another of which may have acted.
+    """
 
     kind = "throttled"
 
     def __init__(
-        self, message: str, *, code: str = "unknown", retry_after: timedelta = timedelta(seconds=5)
+        self,
+        message: str,
+        *,
+        code: str = "unknown",
+        retry_after: timedelta = timedelta(seconds=5),
+        is_doubtful: bool = False,
     ) -> None:
         super().__init__(message, code=code)
         self.retry_after = retry_after
+        self.is_doubtful = is_doubtful
+
+    def in_doubt(self) -> ThrottledError:
+        """The same wait, for calls of which one may have acted."""
+        return ThrottledError(
+            str(self), code=self.code, retry_after=self.retry_after, is_doubtful=True
+        )
 
 
 class NoRoomError(ThrottledError):

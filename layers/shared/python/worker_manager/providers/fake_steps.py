@@ -167,6 +167,8 @@ class SteppingFake(FakeProvider):
         refused = len(answer.refused)
         shortage = OutOfCapacityError(f"NoCapacity: {refused} machines", code="NoCapacity")
         unanswered = answer.throttled or answer.unknown
+        if answer.throttled and answer.unknown:
+            unanswered = answer.throttled.in_doubt()
         if not answer.machines and (unanswered or answer.refused):
             raise unanswered or shortage
         return Launched(

@@ -68,7 +68,7 @@ def send_order(
                 )
         launched = deps.provider.launch(request)
     except ThrottledError as error:
-        later = replace(order, not_before=deps.clock() + error.retry_after)
+        later = _waiting(order, error, deps.clock())
         alone = isinstance(error, NoRoomError)
         return Outcome(later, announced.written, error, waits_alone=alone)
     except CloudError as error:
@@ -82,6 +82,7 @@ def send_order(
         made = len(announced.rows) - announced.never_made - len(asked)
         return Outcome(settled(order, made, error), rows, error)
     now = deps.clock()
+    launched = _believed(order, launched)
     if isinstance(deps.provider, Names):
         rows = write_answer(announced, launched, deps)
     else:
@@ -100,6 +101,20 @@ def settled(order: Order, launched: int, error: CloudError | None = None) -> Ord
     return replace(order, state=OrderState.SETTLED, launched=launched, error=told, not_before=None)
 
 
+def _waiting(order: Order, error: ThrottledError, now: datetime) -> Order:
+    """An order that is to be sent again after a wait."""
+    doubtful = order.doubtful or error.is_doubtful
+    return replace(order, not_before=now + error.retry_after, doubtful=doubtful)
+
+
+def _believed(order: Order, launched: Launched) -> Launched:
+    """An answer, less the refusals of machines that an earlier call may have made."""
+    if not (order.doubtful and launched.refused):
+        return launched
+    unanswered = launched.unanswered or launched.error
+    return replace(launched, refused=0, not_made=frozenset(), unanswered=unanswered)
+
+
 def _outcome(
     order: Order, launched: Launched, rows: list[Worker], now: datetime, *, never_made: int
 ) -> Outcome:
@@ -111,7 +126,7 @@ def _outcome(
         count = order.count - launched.refused - never_made
         return Outcome(settled(order, count, launched.error), rows, launched.error, followed, after)
     if isinstance(unanswered, ThrottledError):
-        order = replace(order, not_before=now + unanswered.retry_after)
+        order = _waiting(order, unanswered, now)
     return Outcome(
         order,
         rows,

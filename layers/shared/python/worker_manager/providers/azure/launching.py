@@ -19,6 +19,7 @@ from worker_manager.core.errors import (
     CloudError,
     CloudUnavailableError,
     InvalidLaunchConfigError,
+    NotReachedError,
     ThrottledError,
 )
 from worker_manager.core.model import (
@@ -208,9 +209,7 @@ def _launched(keys: Sequence[WorkerKey], answers: Sequence[Sighting | CloudError
     waiting = [error for error in errors if isinstance(error, ThrottledError)]
     unknown = [error for error in errors if isinstance(error, CloudUnavailableError)]
     refused = [error for error in errors if error not in (*waiting, *unknown)]
-    unanswered = max(waiting, key=lambda error: error.retry_after, default=None) or next(
-        iter(unknown), None
-    )
+    unanswered = _most_telling(waiting, unknown)
     if not made and errors:
         raise unanswered or refused[0]
     return Launched(
@@ -223,3 +222,14 @@ def _launched(keys: Sequence[WorkerKey], answers: Sequence[Sighting | CloudError
         ),
         follow_after=FOLLOW_AFTER if made else None,
     )
+
+
+def _most_telling(
+    waiting: Sequence[ThrottledError], unknown: Sequence[CloudUnavailableError]
+) -> CloudError | None:
+    """The longest wait that was asked for; else a call that may have acted; else any."""
+    doubtful = [error for error in unknown if not isinstance(error, NotReachedError)]
+    if waiting:
+        longest = max(waiting, key=lambda error: error.retry_after)
+        return longest.in_doubt() if doubtful else longest
+    return next(iter(doubtful or unknown), None)

@@ -204,7 +204,8 @@ def is_open(error: CloudError) -> bool:
 def _most_telling(errors: Sequence[CloudError]) -> CloudError | None:
     """The longest wait that was asked for; else a call that may have acted; else any."""
     waits = [error for error in errors if isinstance(error, ThrottledError)]
+    doubtful = [e for e in errors if not isinstance(e, ThrottledError | NotReachedError)]
     if waits:
-        return max(waits, key=lambda error: error.retry_after)
-    doubtful = [error for error in errors if not isinstance(error, NotReachedError)]
+        longest = max(waits, key=lambda error: error.retry_after)
+        return longest.in_doubt() if doubtful else longest
     return next(iter(doubtful or errors), None)
