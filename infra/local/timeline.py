@@ -98,7 +98,7 @@ class Timeline:
 
     def _look(self, pool_id: str) -> tuple[Counts, list[Plan]]:
         now = datetime.now(UTC)
-        # In the order in which a plan looks: what it saw stop must not be counted beside its orders.
+        # As a plan looks: what it saw stop must not be counted beside its orders.
         _, control = self._pools.get_with_control(pool_id)
         plans = self._plans.open_plans(control)
         workers = list(self._workers.live(pool_id))
