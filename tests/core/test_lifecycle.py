@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.factories import NOW, a_worker
 from worker_manager.core.activity import Activity
+from worker_manager.core.errors import CloudError, OutOfCapacityError
 from worker_manager.core.lifecycle import (
     OUTSIDE,
     Gone,
@@ -41,8 +42,11 @@ def judge(
     known: bool = True,
     now: datetime = NOW,
     timing: Timing = TIMING,
+    refusal: CloudError | None = None,
 ) -> Verdict:
-    return settle(worker, status, activity, activity_known=known, now=now, timing=timing)
+    return settle(
+        worker, status, activity, activity_known=known, now=now, timing=timing, refusal=refusal
+    )
 
 
 def busy(**overrides: Any) -> Activity:
@@ -396,3 +400,35 @@ def test_one_that_was_told_to_go_and_went_says_why() -> None:
     assert judge(a_worker(surplus=told), MachineStatus.GONE) == Gone(
         "over capacity", by="worker-manager"
     )
+
+
+NONE_LEFT = OutOfCapacityError("none left in b", code="ZonalAllocationFailed")
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [
+        (MachineStatus.GONE, Gone),
+        (MachineStatus.STOPPED, Stop),
+        (MachineStatus.PENDING, Stop),
+        (MachineStatus.RUNNING, Stop),
+    ],
+)
+def test_a_machine_that_its_cloud_refused_late_ends_with_the_clouds_own_reason(
+    status: MachineStatus, verdict: type[Gone | Stop]
+) -> None:
+    """B33: a launch config is to blame as if the call had been refused at once."""
+    found = judge(a_worker(state=State.REQUESTED), status, refusal=NONE_LEFT)
+
+    assert found == verdict("none left in b", "no-capacity", code="ZonalAllocationFailed")
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING])
+@pytest.mark.parametrize("status", list(MachineStatus))
+def test_what_is_said_of_its_creation_changes_nothing_for_one_that_registered_or_goes(
+    state: State, status: MachineStatus
+) -> None:
+    """B32: it outlives all doubt about how it was made."""
+    worker = a_worker(state=state, registered=NOW - HOUR, stopping_since=NOW - MINUTE)
+
+    assert judge(worker, status, busy(), refusal=NONE_LEFT) == judge(worker, status, busy())

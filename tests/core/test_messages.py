@@ -12,6 +12,7 @@ from tests.factories import NOW, POOL_ID, a_sighting
 from worker_manager.core.breaker import Breaker, BreakerState
 from worker_manager.core.health import FAILURE_KINDS
 from worker_manager.core.messages import (
+    Follow,
     ProvisionPool,
     Resume,
     ScanPool,
@@ -77,6 +78,7 @@ def sightings(draw: st.DrawFn) -> Sighting:
         launch_config_id=draw(st.none() | st.text()),
         order_id=draw(st.none() | st.text()),
         launched=draw(st.none() | moments),
+        identity=draw(st.dictionaries(st.text(), st.text() | st.booleans(), max_size=2)),
     )
 
 
@@ -103,6 +105,26 @@ def test_a_scan_message_arrives_as_it_was_sent(
 def test_follow_ups_arrive_as_they_were_sent(group: str, worker_id: str, tick: str) -> None:
     for message in (Terminate(WorkerKey(POOL_ID, group, worker_id)), Resume(POOL_ID, tick)):
         assert advance_from_json(sent(message.to_json())) == message
+
+
+@given(
+    workers=st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=3),
+    order_id=st.text(),
+    since=moments,
+)
+def test_what_is_to_be_followed_arrives_as_it_was_sent(
+    workers: list[tuple[str, str]], order_id: str, since: datetime
+) -> None:
+    keys = tuple(WorkerKey(POOL_ID, group, worker_id) for group, worker_id in workers)
+    message = Follow(EAST, keys, order_id, since)
+
+    assert advance_from_json(sent(message.to_json())) == message
+
+
+def test_an_order_of_a_hundred_machines_is_followed_by_one_message() -> None:
+    keys = tuple(WorkerKey(POOL_ID, "westeurope", f"vm-{number:035d}") for number in range(100))
+
+    assert len(json.dumps(Follow(EAST, keys, "o-" + "f" * 30, NOW).to_json())) < 8 * 1024
 
 
 def test_a_follow_up_that_nobody_knows_is_an_error() -> None:

@@ -53,6 +53,18 @@ def test_counts_of_the_window_add_up_by_launch_config(store: HealthStore) -> Non
     }
 
 
+def test_what_was_only_accepted_is_counted_and_proves_nothing_until_it_is_made(
+    store: HealthStore,
+) -> None:
+    store.add(POOL_ID, "lc-a", NOW, requested=2, launched=2, is_made=False)
+    assert store.window(POOL_ID, NOW)["lc-a"] == Health(2, 2)
+
+    made = NOW + timedelta(minutes=7)
+    store.made(POOL_ID, "lc-a", made)
+
+    assert store.window(POOL_ID, made)["lc-a"] == Health(2, 2, launched_at=made)
+
+
 @pytest.mark.parametrize("kind", FAILURE_KINDS)
 def test_each_kind_of_failure_has_a_counter_of_its_own(store: HealthStore, kind: str) -> None:
     store.add(POOL_ID, "lc-a", NOW, failed=kind)

@@ -294,6 +294,19 @@ def test_rows_of_orders_are_counted_in_any_state(store: WorkerStore) -> None:
     assert store.rows_of_orders(POOL_ID, []) == {}
 
 
+def test_rows_written_before_a_machine_that_never_was_can_be_left_out(store: WorkerStore) -> None:
+    put(
+        store,
+        a_worker("vm-1", order_id="o-1", state=State.REQUESTED),
+        a_worker("vm-2", order_id="o-1", state=State.STOPPED),
+        a_worker("vm-3", order_id="o-1", state=State.STOPPED, launched=NOW),
+        a_worker("vm-4", order_id="o-1", state=State.STOPPED, registered=NOW),
+        a_worker("vm-5", order_id="o-1", state=State.STOPPING),
+    )
+
+    assert store.rows_of_orders(POOL_ID, ["o-1"], less_never_made=True) == {"o-1": 4}
+
+
 def test_rows_of_more_orders_than_one_filter_takes_are_counted(store: WorkerStore) -> None:
     orders = [f"o-{number:03d}" for number in range(120)]
     store.put_all_new([a_worker(f"i-{name}", order_id=name) for name in orders])
