@@ -35,6 +35,8 @@ MACHINES = 100
 LAUNCH_CONFIGS = 6
 OPERATION_SECONDS = 30
 WITHIN_SECONDS = OPERATION_SECONDS + 10
+SEEN_WITHIN_SECONDS = WITHIN_SECONDS + 60
+"""A row hears that its machine is gone from the next scan."""
 SHAPES: dict[str, tuple[Callable[[str, int], dict[str, Any]], float]] = {
     "deployment": (arm_template_body, 4),
     "inline": (arm_inline_body, 3),
@@ -106,7 +108,9 @@ def measure_azure(
         Measure(f"azure_{shape}_seconds", round(launched, 1), "s", WITHIN_SECONDS),
         Measure(f"azure_{shape}_calls", round(launch_calls / count, 2), "a VM", most_calls),
         Measure(f"azure_{shape}_removal_seconds", round(vanished, 1), "s", WITHIN_SECONDS),
-        Measure(f"azure_{shape}_removal_rows_seconds", round(forgotten, 1), "s", WITHIN_SECONDS),
+        Measure(
+            f"azure_{shape}_removal_seen_seconds", round(forgotten, 1), "s", SEEN_WITHIN_SECONDS
+        ),
         Measure(
             f"azure_{shape}_removal_calls",
             round(removal_calls / count, 2),

@@ -226,6 +226,15 @@ def test_a_missing_worker_without_an_address_is_found_by_one_list(azure: AzureSt
     assert second.key in found
 
 
+def test_machines_that_were_told_to_go_are_gone_when_no_list_shows_them(azure: AzureStage) -> None:
+    workers = [replace(one, state=State.STOPPING) for one in launched(azure, count=5)]
+    for worker in workers[:4]:
+        azure.vanish(worker.key)
+    found = azure.provider.lookup(azure.location, workers)
+    assert [found[worker.key] is None for worker in workers] == [True] * 4 + [False]
+    assert calls(azure) == {"virtualMachines.put": 5, "virtualMachines.list": 1}
+
+
 class Operations:
     """Stands in for ``Arm`` where a record says nothing: it has a deployment's operations."""
 
