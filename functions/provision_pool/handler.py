@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +18,6 @@ from worker_manager.wiring import loops
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-RESERVE = timedelta(seconds=3)
-"""Kept back for writing down what came of the last calls."""
-
 
 @meter.written
 @loops.when_ready
@@ -32,15 +28,11 @@ def handle(event: dict[str, Any], context: LambdaContext) -> None:
     what this one left, while a redelivery would only hold the pool's later ticks back.  A
     setting that is missing fails the call: no tick repairs that.
     """
-
-    def remaining() -> timedelta:
-        return timedelta(milliseconds=context.get_remaining_time_in_millis()) - RESERVE
-
     for record in event["Records"]:
         try:
             message = ProvisionPool.from_json(json.loads(record["body"]))
             deps, started = loops.loop(), monotonic()
-            report = provision(message, deps, Deadline(remaining))
+            report = provision(message, deps, Deadline.of(context))
             meter.provisioned(
                 deps.provider_id,
                 report.pool_id,

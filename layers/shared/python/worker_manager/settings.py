@@ -248,6 +248,8 @@ def _provider(name: str, given: Any) -> ProviderSettings:
     for option in OPTIONS.get(kind, ()):
         if not isinstance(given.get(option), str) or not given[option]:
             raise MissingSettingError(f"WM_PROVIDERS: provider {name!r} has no {option}")
+    if unknown := given.keys() - {"providerType", *OPTIONS.get(kind, ())}:
+        raise MissingSettingError(f"WM_PROVIDERS: provider {name!r} has unknown {sorted(unknown)}")
     options = {option: given[option] for option in OPTIONS.get(kind, ())}
     return ProviderSettings(name, kind, options)
 

@@ -34,14 +34,15 @@ Fetch = Callable[[str], Downloaded]
 def fetch(url: str, *, seconds: float, most_bytes: int) -> Downloaded:
     """What is at an ``http`` or ``https`` address, within ``seconds`` and ``most_bytes``.
 
+    Half of the time is for the connection, half for the answer.
     Raises ``ProofUnavailableError`` for anything but a plain, complete 200.
     """
     split = urlsplit(url)
     kind = HTTPSConnection if split.scheme == "https" else HTTPConnection
     target = f"{split.path or '/'}?{split.query}" if split.query else split.path or "/"
-    connection = kind(split.hostname or "", split.port, timeout=seconds)
+    connection = kind(split.hostname or "", split.port, timeout=seconds / 2)
     try:
-        return _read(connection, target, seconds, most_bytes)
+        return _read(connection, target, seconds / 2, most_bytes)
     except (OSError, HTTPException, ValueError) as error:
         raise ProofUnavailableError(f"{url} could not be fetched: {error}") from error
     finally:

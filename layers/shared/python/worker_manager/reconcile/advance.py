@@ -1,5 +1,7 @@
-"""What follows at once or after a delay: deletes asked for through the API, resumed
-pools, creations that take their time."""
+"""What follows at once or after a delay.
+
+Deletes asked for through the API, pools whose wait is over, creations that take their time.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from worker_manager.core.errors import ThrottledError
 from worker_manager.core.messages import Advance, Follow, ProvisionPool, Resume, Terminate
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.queues import Message
-from worker_manager.reconcile.following import follow
+from worker_manager.reconcile.deadline import UNLIMITED, Deadline
+from worker_manager.reconcile.following import SOON, follow, look_again_later
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -19,7 +22,9 @@ if TYPE_CHECKING:
     from worker_manager.reconcile.deps import Deps
 
 
-def advance(messages: Sequence[Advance], deps: Deps) -> frozenset[Advance]:
+def advance(
+    messages: Sequence[Advance], deps: Deps, deadline: Deadline = UNLIMITED
+) -> frozenset[Advance]:
     """Do what the messages ask for; returns those that failed and should come again.
 
     All machines are deleted with one call; no message's trouble stops the others.
@@ -36,15 +41,22 @@ def advance(messages: Sequence[Advance], deps: Deps) -> frozenset[Advance]:
         match message:
             case Resume() if not _resumed(message, deps):
                 failed.add(message)
-            case Follow() if not _followed(message, deps):
+            case Follow() if not _followed(message, deps, deadline):
                 failed.add(message)
     return frozenset(failed)
 
 
-def _followed(message: Follow, deps: Deps) -> bool:
-    """Look at how creations go on; whether that could be written down."""
+def _followed(message: Follow, deps: Deps, deadline: Deadline) -> bool:
+    """Look at how creations go on; whether that could be written down.
+
+    What the time left does not allow comes as a message of its own: one cloud that hangs must not
+    make a message fail again and again, that others stand beside.
+    """
     try:
-        follow(message, deps)
+        if deadline.allows(deps.call_limit):
+            follow(message, deps)
+        else:
+            look_again_later(message, message.keys, SOON, deps)
     except Exception:
         logger.exception("creations were not followed, they come again", order=message.order_id)
         return False

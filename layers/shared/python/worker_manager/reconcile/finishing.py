@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from worker_manager.core.plans import Control, Order, OrderState, Plan
 from worker_manager.providers.protocol import Names
 from worker_manager.reconcile.announcing import end_never_made
-from worker_manager.reconcile.healing import tell_success
+from worker_manager.reconcile.following import follow_orders
+from worker_manager.reconcile.healing import makes_at_once, tell_success
 from worker_manager.reconcile.launching import carry_out, count_outcome
 from worker_manager.reconcile.sending import settled
 from worker_manager.telemetry import logger
@@ -118,7 +119,9 @@ def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | N
             # Every answer was to wait: nothing was done, and no launch config is to blame.
             kind = None if order.not_before and not order.doubtful else "lost"
             count_outcome(plan, ended[order.order_id], kind, deps)
-            tell_success(plan, ended[order.order_id], deps)
+            if makes_at_once(deps):
+                tell_success(plan, ended[order.order_id], deps)
+        follow_orders(pool.pool_id, todo.by_list, deps)
         logger.info("orders ended", pool=pool.pool_id, tick=plan.tick, count=len(ended))
     if not todo.resend:
         return plan

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from worker_manager.core.model import Json, WorkerKey
+    from worker_manager.core.plans import Order
     from worker_manager.reconcile.deps import Deps
 
 UNANSWERED = timedelta(seconds=30)
@@ -51,6 +52,23 @@ def follow_creation(outcomes: Iterable[Outcome], deps: Deps) -> None:
         deps.senders["advance"].send(messages)
 
 
+def follow_orders(pool_id: str, orders: Iterable[Order], deps: Deps) -> None:
+    """Have those machines looked at whose order ended without an answer, but that there are."""
+    by_id = {order.order_id: order for order in orders}
+    if not by_id or not isinstance(deps.provider, Stepwise):
+        return
+    found: dict[str, list[WorkerKey]] = {}
+    for location in {order.location for order in by_id.values()}:
+        for row in deps.stores.workers.live(pool_id, location):
+            if row.order_id in by_id and row.state is State.REQUESTED:
+                found.setdefault(row.order_id, []).append(row.key)
+    now = deps.clock()
+    deps.senders["advance"].send(
+        _message(Follow(by_id[name].location, tuple(keys), name, since=now), SOON)
+        for name, keys in found.items()
+    )
+
+
 def follow(message: Follow, deps: Deps) -> None:
     """Look once at these machines, write down what came of them, and come back for the others.
 
@@ -69,7 +87,7 @@ def follow(message: Follow, deps: Deps) -> None:
     except CloudError as error:
         wait = error.retry_after if isinstance(error, ThrottledError) else UNANSWERED
         logger.warning("creations were not followed", order=message.order_id, code=error.code)
-        _come_back(message, [row.key for row in rows], wait, deps)
+        look_again_later(message, [row.key for row in rows], wait, deps)
         return
     settle_steps(rows, steps, message, deps)
 
@@ -106,7 +124,8 @@ def settle_steps(
                 look.again(row.key, after)
             case Made(identity):
                 _write(row, identity, look, deps)
-                look.made.append(row)
+                if row.state in (State.REQUESTED, State.RUNNING):
+                    look.made.append(row)
                 look.ended.append(row)
             case Failed() as step:
                 _fail(row, step, settling, look)
@@ -117,7 +136,7 @@ def settle_steps(
     terminate(message.location, settling.to_terminate, deps)
     settling.tell()
     if look.wait is not None:
-        _come_back(message, look.waiting, look.wait, deps)
+        look_again_later(message, look.waiting, look.wait, deps)
 
 
 def _write(row: Worker, identity: Json, look: _Look, deps: Deps) -> None:
@@ -131,7 +150,7 @@ def _fail(row: Worker, step: Failed, settling: Settling, look: _Look) -> None:
     error = step.error
     if row.state is not State.REQUESTED:
         logger.warning(
-            "a creation failed of a worker that is there",
+            "a creation failed of a worker that is beyond it",
             pool=row.key.pool_id,
             worker=row.key.worker_id,
             state=row.state,
@@ -150,7 +169,10 @@ def _concerns(row: Worker, deps: Deps) -> bool:
     return isinstance(deps.provider, Slots) and deps.provider.slots_of(row) is not None
 
 
-def _come_back(message: Follow, keys: Iterable[WorkerKey], wait: timedelta, deps: Deps) -> None:
+def look_again_later(
+    message: Follow, keys: Iterable[WorkerKey], wait: timedelta, deps: Deps
+) -> None:
+    """Have these machines looked at again, unless that has gone on for too long."""
     if deps.clock() - message.since > LONGEST:
         logger.error("creations are no longer followed", order=message.order_id)
         return

@@ -17,6 +17,7 @@ from worker_manager.core.standing import location_of_offering, offering_key
 from worker_manager.core.telling import PROBED_ELSEWHERE, REFUSED_ELSEWHERE
 from worker_manager.metrics import meter
 from worker_manager.observing import waits_for_quota
+from worker_manager.providers.protocol import Stepwise
 from worker_manager.store.outbox_items import outbox_key
 from worker_manager.telemetry import logger
 
@@ -131,10 +132,15 @@ def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
 
 def _accepted(plan: Plan, outcome: Outcome, deps: Deps) -> None:
     """An order was taken: a success, or the promise of one."""
-    if outcome.follow_after is None:
+    if makes_at_once(deps):
         tell_success(plan, outcome.order, deps)
     elif outcome.order.is_probe:
         _credentials_hold(plan, outcome.order, deps)
+
+
+def makes_at_once(deps: Deps) -> bool:
+    """Whether a machine exists as soon as its cloud took the order (else see ``learn_made``)."""
+    return not isinstance(deps.provider, Stepwise)
 
 
 def _kept_under(error: CloudError, order: Order) -> str:
@@ -175,7 +181,7 @@ def learn_late(failures: Iterable[tuple[Worker, CloudError]], deps: Deps) -> Non
     for worker, error in alike.values():
         if error.kind in SHARED_KINDS:
             for plan, order in _order_of(worker, deps):
-                _tell_refusal(plan, order.offering or order.launch_config_id, error, deps)
+                _tell_refusal(plan, _kept_under(error, order), error, deps)
 
 
 def learn_made(workers: Iterable[Worker], deps: Deps) -> None:

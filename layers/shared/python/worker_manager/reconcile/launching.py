@@ -29,7 +29,7 @@ from worker_manager.core.plans import Order, OrderState, Plan
 from worker_manager.metrics import meter
 from worker_manager.queues import Message
 from worker_manager.reconcile.following import follow_creation
-from worker_manager.reconcile.healing import Outcome, learn, ways_of
+from worker_manager.reconcile.healing import Outcome, learn, makes_at_once, ways_of
 from worker_manager.reconcile.sending import send_order
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
@@ -103,12 +103,8 @@ def count_outcome(
     deps: Deps,
     *,
     reason: str = "",
-    is_made: bool = True,
 ) -> None:
-    """Add a settled order to its launch config's health; no ``kind``, no blame.
-
-    ``is_made`` is false where its machines are only accepted yet.
-    """
+    """Add a settled order to its launch config's health; no ``kind``, no blame."""
     if kind is not None:
         meter.failed(plan.provider_id, kind, count=order.count - order.launched)
     deps.stores.health.add(
@@ -120,7 +116,7 @@ def count_outcome(
         failed=kind,
         failures=order.count - order.launched,
         reason=reason,
-        is_made=is_made,
+        is_made=makes_at_once(deps),
     )
 
 
@@ -174,8 +170,7 @@ def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
             meter.launched(plan.provider_id, instances=outcome.order.launched)
             blameless = isinstance(error, BadCredentialsError | NotReachedError)
             kind, reason = (error.kind, str(error)) if error and not blameless else (None, "")
-            is_made = outcome.follow_after is None
-            count_outcome(plan, outcome.order, kind, deps, reason=reason, is_made=is_made)
+            count_outcome(plan, outcome.order, kind, deps, reason=reason)
 
 
 def _come_back(plan: Plan, outcomes: Sequence[Outcome], deps: Deps) -> None:
@@ -195,9 +190,9 @@ def _come_back(plan: Plan, outcomes: Sequence[Outcome], deps: Deps) -> None:
         deps.stores.places.postpone(plan.provider_id, location, moment)
     if not moments:
         return
-    latest = max(moments)
-    delay = max(1, round((latest - deps.clock()).total_seconds()) + 1)
-    resume = Resume.after(plan.pool_id, plan.tick, latest)
+    first = min(moments)
+    delay = max(1, round((first - deps.clock()).total_seconds()) + 1)
+    resume = Resume.after(plan.pool_id, plan.tick, first)
     deps.senders["advance"].send([Message(resume.to_json(), delay=delay)])
 
 

@@ -110,7 +110,7 @@ def scan_tick(tick: Tick, deps: Deps) -> dict[str, Any]:
         leave_pools(members, {**known, **fresh}, deps)
     report: dict[str, Any] = {
         "tick": tick.name,
-        "locations": len(places),
+        "locations": len(places) if tick.location is None else len(due),
         "believed": len(believed),
         "machines": sum(len(listing.sightings) for listing in believed),
         "messages": sum(one.messages for one in told),

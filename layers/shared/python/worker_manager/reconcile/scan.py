@@ -16,7 +16,7 @@ from worker_manager.core.lifecycle import Launched, Verdict, settle
 from worker_manager.core.messages import ScanPool
 from worker_manager.core.model import MachineStatus, State, Worker, WorkerKey
 from worker_manager.core.sightings import match
-from worker_manager.providers.protocol import Names
+from worker_manager.providers.protocol import Names, Stepwise
 from worker_manager.reconcile.healing import learn_late
 from worker_manager.reconcile.settling import Settling, terminate, whole
 from worker_manager.reconcile.strays import deal_with_strays
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.core.activity import Activity
-    from worker_manager.core.model import Json
+    from worker_manager.core.model import Json, Sighting
     from worker_manager.reconcile.deps import Deps
 
 
@@ -57,10 +57,14 @@ def scan(message: ScanPool, deps: Deps) -> dict[str, Any]:
     found = match(
         live, message.sightings, listed_at=message.listed_at, list_lag=deps.timing.list_lag
     )
+    doomed = {worker.key for worker, sighting in found.seen if _is_doomed(worker, sighting, deps)}
     seen = [
-        Seen(worker, sighting.status, identity=sighting.identity) for worker, sighting in found.seen
+        Seen(worker, sighting.status, identity=sighting.identity)
+        for worker, sighting in found.seen
+        if worker.key not in doomed
     ]
-    seen += _look_up(message, _ripe(message, found.missing, deps), deps)
+    unsure = [worker for worker, _ in found.seen if worker.key in doomed]
+    seen += _look_up(message, [*unsure, *_ripe(message, found.missing, deps)], deps)
     settling = Settling(deps, now)
     failures: dict[WorkerKey, CloudError] = {}
     for one, verdict in judge(message.pool_id, seen, now, deps):
@@ -124,6 +128,15 @@ def judge(
         )
         for one in seen
     ]
+
+
+def _is_doomed(worker: Worker, sighting: Sighting, deps: Deps) -> bool:
+    """Whether a creation seems to have failed, for a reason that only a look at it tells."""
+    return (
+        worker.state is State.REQUESTED
+        and sighting.status is MachineStatus.STOPPED
+        and isinstance(deps.provider, Stepwise)
+    )
 
 
 def _ripe(message: ScanPool, missing: Sequence[Worker], deps: Deps) -> Sequence[Worker]:

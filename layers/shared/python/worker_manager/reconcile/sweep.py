@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.core.errors import CloudError
 from worker_manager.core.model import State
 from worker_manager.metrics import meter
-from worker_manager.providers.protocol import Leftover, Slots, Sweeps
+from worker_manager.providers.protocol import Leftover, Removed, Slots, Sweeps
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
@@ -71,12 +71,14 @@ def _sweep(
         _report(location, found, now)
         oldest = now - deps.timing.leftover_grace
         old = [leftover for leftover in found if leftover.since and leftover.since < oldest]
-        if not old:
-            return Swept(found)
-        removed = provider.remove(location, old)
+    except CloudError as error:
+        logger.warning("leftovers were not found out", place=location, code=error.code)
+        return Swept()
+    try:
+        removed = provider.remove(location, old) if old else Removed()
     except CloudError as error:
         logger.warning("leftovers were not swept", place=location, code=error.code)
-        return Swept()
+        return Swept(found)
     for name, failure in removed.failed.items():
         logger.warning("a leftover stays", place=location, resource=name, code=failure.code)
     return Swept(found, len(removed.done))
