@@ -16,7 +16,7 @@ from tests.reconcile.naming import (
 )
 from tests.reconcile.scenes import scan_later
 from worker_manager.core.errors import CloudError, CloudUnavailableError, ThrottledError
-from worker_manager.core.model import Location, State
+from worker_manager.core.model import NULL_PROVIDER, Location, State
 from worker_manager.providers.fake import Method
 
 if TYPE_CHECKING:
@@ -148,6 +148,17 @@ def test_a_location_that_cannot_be_swept_keeps_no_other(
     naming.provider.fail(method, error, **subject)
 
     assert sweeps(naming)[1] == 3
+    assert sweeps(naming) == (3, 3)
+
+
+def test_what_the_last_pool_of_a_provider_left_over_is_removed_too(naming: NamingWorld) -> None:
+    left_over(naming)
+    naming.save_pool(heads=[], provider_id=NULL_PROVIDER, previous=("aws",))
+    scan_later(naming, times=3)
+    with naming.aside():
+        assert naming.stores.places.of_provider("aws")[0] == [], "nobody is there any more"
+    naming.clock.advance(hours=1)
+
     assert sweeps(naming) == (3, 3)
 
 

@@ -45,8 +45,7 @@ def sweep(deps: Deps) -> dict[str, Any]:
     _take_slots_back(now, deps)
     if not isinstance(deps.provider, Sweeps):
         return {"provider": deps.provider_id, "locations": 0, "found": 0, "removed": 0}
-    members, _ = deps.stores.places.of_provider(deps.provider_id)
-    locations = sorted({location for member in members for location in member.places})
+    locations = sorted(_locations(now, deps))
     places = deps.stores.slots.names(deps.provider_id) if isinstance(deps.provider, Slots) else ()
     look = partial(_sweep, provider=deps.provider, places=places, now=now, deps=deps)
     swept = side_by_side(look, locations, parallel=deps.parallel)
@@ -60,6 +59,14 @@ def sweep(deps: Deps) -> dict[str, Any]:
     }
     logger.info("swept", **report)
     return report
+
+
+def _locations(now: datetime, deps: Deps) -> set[Location]:
+    """Where pools have machines, or had: parts may outlive the last pool of a location."""
+    members, known = deps.stores.places.of_provider(deps.provider_id)
+    since = now - deps.timing.location_kept
+    listed = {p.location for p in known.values() if p.complete is not None and p.complete > since}
+    return listed.union(*(member.places for member in members))
 
 
 def _sweep(
