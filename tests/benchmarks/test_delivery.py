@@ -76,3 +76,25 @@ def test_what_a_handler_raises_comes_out() -> None:
         delivery.sender("nobody").send([Message({})])
         with pytest.raises(KeyError, match="nobody"):
             delivery.drain(seconds=5)
+
+
+def test_a_queue_apart_waits_for_no_other_one() -> None:
+    busy, done = Event(), Event()
+
+    def block(_: Any) -> None:
+        busy.set()
+        assert done.wait(5)
+
+    with Delivery(1, apart={"b": 1}) as delivery:
+        delivery.handlers = {"a": block, "b": lambda _: done.set()}
+        delivery.sender("a").send([Message({})])
+        assert busy.wait(5)
+        delivery.sender("b").send([Message({})])
+        assert delivery.drain(seconds=5)
+
+
+def test_delays_are_as_short_as_the_speed_makes_them() -> None:
+    with Delivery(1, speed=1_000) as delivery:
+        delivery.handlers = {"a": lambda _: None}
+        delivery.sender("a").send([Message({}, delay=60)])
+        assert delivery.drain(seconds=5)
