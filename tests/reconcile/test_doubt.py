@@ -64,10 +64,10 @@ def test_a_refusal_of_some_does_not_end_what_an_earlier_call_may_have_made(
     launch = world.provider.launch
 
     def deny_the_second(order: LaunchOrder) -> Launched:
-        known, other = launch(order).machines
+        *known, other = launch(order).machines
         names = isinstance(world, NamingWorld)
         not_made = frozenset({other.key} if names else ())
-        return Launched((known,), 1, DENIED, not_made=not_made)
+        return Launched(tuple(known), 1, DENIED, not_made=not_made)
 
     monkeypatch.setattr(world.provider, "launch", deny_the_second)
     world.tick()

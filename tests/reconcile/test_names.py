@@ -213,3 +213,28 @@ def test_who_a_machine_is_stands_in_its_row_though_nobody_followed_it(naming: Na
     scan_later(naming, times=2)
 
     assert "privateIp" in only_row(naming).identity
+
+
+@pytest.mark.parametrize("vanishes", [False, True])
+def test_what_is_known_to_be_made_is_not_asked_for_again(
+    naming: NamingWorld, vanishes: bool
+) -> None:
+    """It would come back to life, or get another record for which nobody has made room."""
+    wait = timedelta(minutes=3)
+    naming.provider.partly.append(Part(accepted=1, throttled=1, retry_after=wait))
+    ordering(naming, 2)
+    naming.demand()
+    naming.clock.advance(seconds=30)
+    naming.deliver_all()
+    (key,) = naming.cloud.machines
+    known = naming.row(key).identity
+    if vanishes:
+        naming.cloud.vanish(key)
+
+    naming.clock.advance(minutes=3)
+    naming.tick()
+
+    assert len(launches(naming)) == 2
+    assert len(naming.cloud.machines) == 2
+    assert naming.row(key).identity == known
+    assert_named(naming)

@@ -20,6 +20,7 @@ from worker_manager.core.events import (
 from worker_manager.core.lifecycle import OURSELVES
 from worker_manager.core.model import Lifecycle, Sighting, State, Worker, WorkerKey
 from worker_manager.reconcile.room import give_back
+from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -30,21 +31,29 @@ if TYPE_CHECKING:
     from worker_manager.providers.protocol import Launched
     from worker_manager.reconcile.deps import Deps
 
+ACCEPTED = "accepted"
+"""In a row's ``identity``, until its creation is over: its cloud took the call."""
 NEVER_MADE = "it was never made"
 
 
 @dataclass(slots=True)
 class Announced:
-    """Rows written before the call, as they stand: by key, and which of them are new."""
+    """Rows written before the call, as they stand: by key, and which of them are new.
+
+    Of the machines in ``made`` the cloud has told something: they exist, or did.
+    """
 
     rows: dict[WorkerKey, Worker]
     written: list[Worker]
+    made: frozenset[WorkerKey] = frozenset()
 
     @property
     def wanted(self) -> frozenset[str]:
         """Names of the machines that may be asked for, again or for the first time."""
         return frozenset(
-            key.worker_id for key, row in self.rows.items() if row.state is State.REQUESTED
+            key.worker_id
+            for key, row in self.rows.items()
+            if row.state is State.REQUESTED and key not in self.made
         )
 
     @property
@@ -98,26 +107,41 @@ def announce(
     rows = [
         new_worker(plan, order, machine, lifecycle, now, launch_limit=limit) for machine in machines
     ]
-    written = deps.stores.workers.put_all_new(rows)
-    known = {row.key: row for row in written}
+    is_first = order.first_sent == order.last_sent
+    earlier = {} if is_first else deps.stores.workers.get_many(row.key for row in rows)
+    written = deps.stores.workers.put_all_new([row for row in rows if row.key not in earlier])
+    known = {**earlier, **{row.key: row for row in written}}
     rest = [row.key for row in rows if row.key not in known]
-    return Announced({**known, **deps.stores.workers.get_many(rest)}, list(written))
+    planned = {row.key: row.identity for row in rows}
+    known |= deps.stores.workers.get_many(rest)
+    made = frozenset(key for key, row in known.items() if row.identity != planned[key])
+    return Announced(known, list(written), made)
 
 
 def write_answer(announced: Announced, launched: Launched, deps: Deps) -> list[Worker]:
-    """The announced rows as they are after the answer: refused ones have ended."""
-    rows = {row.key: row for row in announced.written}
+    """The announced rows as they are after the answer: refused ones have ended.
+
+    Where the order will be sent again, those that were accepted are marked, and not asked for
+    again.
+    """
     told = {machine.key: machine.identity for machine in launched.machines}
-    for key, row in announced.rows.items():
-        after: Worker | None = None
-        if key in launched.not_made:
-            after = _end(row, str(launched.error), deps)
-        elif key in told and told[key] != row.identity:
-            after = deps.stores.workers.change(row, identity=told[key])
-        if after is not None:
-            rows[key] = after
+    mark = {ACCEPTED: True} if launched.unanswered is not None else {}
+
+    def write(row: Worker) -> Worker | None:
+        if row.key in launched.not_made:
+            return _end(row, str(launched.error), deps)
+        identity = {**row.identity, **told[row.key], **mark}
+        if identity == row.identity:
+            return None
+        return deps.stores.workers.change(row, identity=identity)
+
+    concerned = [
+        row for key, row in announced.rows.items() if key in told or key in launched.not_made
+    ]
+    changed = side_by_side(write, concerned, parallel=deps.parallel)
     give_back((announced.rows[key] for key in launched.not_made), deps)
-    return list(rows.values())
+    rows = {row.key: row for row in announced.written}
+    return list({**rows, **{row.key: row for row in changed if row is not None}}.values())
 
 
 def end_never_made(pool_id: str, order: Order, deps: Deps) -> bool:
