@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.clouds import CLOUDS
 from tests.benchmarks.fleets import CALL_SECONDS
+from tests.benchmarks.pace import Pace
 from tests.benchmarks.pools import create_pools
 from tests.benchmarks.results import Measure
-from tests.benchmarks.world import Pace, worlds
+from tests.benchmarks.world import worlds
 from worker_manager.core.messages import ProvisionPool, ScanPool, advance_from_json
 from worker_manager.queues import Message
 from worker_manager.reconcile.advance import advance

@@ -12,11 +12,12 @@ from tests.benchmarks.burst import measure_burst, measure_throttled_burst
 from tests.benchmarks.clouds import AWS, AZURE, CLOUDS
 from tests.benchmarks.fleets import measure_fleets
 from tests.benchmarks.isolation import measure_isolation
+from tests.benchmarks.pace import Pace
 from tests.benchmarks.provision import measure_provision
 from tests.benchmarks.removals import measure_removals
 from tests.benchmarks.scale import measure_scale
 from tests.benchmarks.scan import measure_scan
-from tests.benchmarks.world import Pace, a_world, point_sdks_at, processes, worlds
+from tests.benchmarks.world import a_world, point_sdks_at, processes, worlds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,7 +13,7 @@ import shutil
 import time
 import uuid
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -76,27 +76,6 @@ class Endpoints:
     def ec2(self) -> Simulated:
         """The simulated EC2."""
         return self.clouds["aws"]
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How time goes by for our code: ``speed`` times as fast as it does, and ahead of it.
-
-    With more than 1 a simulated cloud's own durations have to be as much shorter.
-    """
-
-    speed: float = 1.0
-    began: datetime = field(default_factory=lambda: datetime.now(UTC))
-    ahead: list[timedelta] = field(default_factory=list)
-
-    def __call__(self) -> datetime:
-        """The time."""
-        passed = (datetime.now(UTC) - self.began) * self.speed
-        return self.began + passed + sum(self.ahead, timedelta(0))
-
-    def skip(self, time: timedelta) -> None:
-        """Let this much time be over."""
-        self.ahead.append(time)
 
 
 @dataclass(frozen=True, slots=True)
