@@ -57,8 +57,7 @@ if TYPE_CHECKING:
 
 HOME_REGION = "us-east-1"
 DEPLOYMENT = "bench"
-THREADS = 8
-QUEUES = ("ticks", "provision", "scan", "advance")
+THREADS, QUEUES = 8, ("ticks", "provision", "scan", "advance")
 APART = {"advance": 2}
 """Queues whose functions do not wait for those of the others."""
 BUS = "bench"
