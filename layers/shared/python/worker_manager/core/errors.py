@@ -8,7 +8,8 @@
     │   ├── QuotaExceededError        our account may not have more
     │   ├── InvalidLaunchConfigError  the cloud will never accept this launch config
     │   ├── ThrottledError            asked too fast; says how long to wait
-    │   │   └── NoRoomError           one place of the cloud is full for now; others are not
+    │   │   ├── NoRoomError           one place of the cloud is full for now; others are not
+    │   │   └── NotBegunError         our own time was over before it was asked
     │   ├── CloudUnavailableError     its fault, or unknown; try again
     │   │   └── NotReachedError       nothing was sent, so nothing was done
     │   └── NotAuthorizedError        we may not do this
@@ -72,6 +73,8 @@ class ThrottledError(CloudError):
     """
 
     kind = "throttled"
+    waits_alone: ClassVar[bool] = False
+    """Whether it says nothing about others at the same location."""
 
     def __init__(
         self,
@@ -87,16 +90,19 @@ class ThrottledError(CloudError):
 
     def in_doubt(self) -> ThrottledError:
         """The same wait, for calls of which one may have acted."""
-        return ThrottledError(
-            str(self), code=self.code, retry_after=self.retry_after, is_doubtful=True
-        )
+        return type(self)(str(self), code=self.code, retry_after=self.retry_after, is_doubtful=True)
 
 
 class NoRoomError(ThrottledError):
-    """What pools share at one place of the cloud is full for now; nothing was done.
+    """What pools share at one place of the cloud is full for now; nothing was done."""
 
-    Unlike other waits, this one says nothing about the rest of the location.
-    """
+    waits_alone = True
+
+
+class NotBegunError(ThrottledError):
+    """Our own time was over before it could be asked; nothing was done."""
+
+    waits_alone = True
 
 
 class CloudUnavailableError(CloudError):

@@ -29,9 +29,10 @@ class Facts:
     """All that a tick observed of a pool, at ``now``.
 
     ``demand`` is ``None`` when the queue did not answer.  ``open_orders`` pairs each open order
-    with the live rows that carry its id.  ``health``, ``breakers`` (as judged now) and ``pauses``
-    are by launch config, ``offerings`` the shared breakers that are known; ``not_before`` and
-    ``stale`` (since when) are by location.  ``probed`` and ``probe_wait`` are the control item's.
+    with how many of its machines are accounted for.  ``health``, ``breakers`` (as judged now) and
+    ``pauses`` are by launch config, ``offerings`` the shared breakers that are known;
+    ``not_before`` and ``stale`` (since when) are by location.  ``probed`` and ``probe_wait`` are
+    the control item's.
     """
 
     pool: Pool

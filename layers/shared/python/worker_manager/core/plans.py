@@ -34,7 +34,8 @@ class Order:
 
     ``doubtful`` once it is sent again although an earlier answer was lost: machines of it may
     exist whatever later calls answer.  ``is_probe`` if it is to find out whether an open breaker
-    may close.
+    may close.  Of an open one ``launched`` have rows and ``refused`` will never be; of the others
+    nobody knows yet.
     """
 
     order_id: str
@@ -50,6 +51,7 @@ class Order:
     last_sent: datetime | None = None
     not_before: datetime | None = None
     launched: int = 0
+    refused: int = 0
     error: Json | None = None
 
     @property

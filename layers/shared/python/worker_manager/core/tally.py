@@ -92,7 +92,8 @@ def tally(
 ) -> Tally:
     """Count live workers and open orders.
 
-    ``open_orders`` pairs each order with the number of rows, in any state, that carry its id.
+    ``open_orders`` pairs each order with how many of its machines are accounted for, by a row or
+    by a refusal.
     """
     pool = Counts()
     by_launch_config: dict[str, Counts] = {}

@@ -118,7 +118,9 @@ def _advance(pool: Pool, plan: Plan, deps: Deps, deadline: Deadline) -> Plan | N
         for order in todo.by_list:
             # Every answer was to wait: nothing was done, and no launch config is to blame.
             kind = None if order.not_before and not order.doubtful else "lost"
-            count_outcome(plan, ended[order.order_id], kind, deps)
+            after = ended[order.order_id]
+            lost = after.count - after.launched - after.refused
+            count_outcome(plan, after, kind, deps, refused=lost)
             if makes_at_once(deps):
                 tell_success(plan, ended[order.order_id], deps)
         follow_orders(pool.pool_id, todo.by_list, deps)

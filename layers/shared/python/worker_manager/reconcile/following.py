@@ -19,7 +19,7 @@ from worker_manager.core.messages import Follow
 from worker_manager.core.model import State, Worker
 from worker_manager.providers.protocol import Failed, Made, Pending, Slots, Step, Stepwise
 from worker_manager.queues import Message
-from worker_manager.reconcile.healing import Outcome, learn_late, learn_made
+from worker_manager.reconcile.healing import learn_late, learn_made
 from worker_manager.reconcile.room import give_back
 from worker_manager.reconcile.settling import Settling, terminate
 from worker_manager.telemetry import logger
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Json, WorkerKey
     from worker_manager.core.plans import Order
     from worker_manager.reconcile.deps import Deps
+    from worker_manager.reconcile.sending import Outcome
 
 UNANSWERED = timedelta(seconds=30)
 """Until the next look at a machine of which the cloud told nothing."""

@@ -6,7 +6,7 @@ config), ``store.offerings`` (what pools share).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from worker_manager.core.breaker import SHARED_KINDS, Breaker, BreakerState, credentials_key
@@ -22,32 +22,15 @@ from worker_manager.store.outbox_items import outbox_key
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import timedelta
+    from collections.abc import Iterable, Mapping
 
     from worker_manager.core.facts import Facts
-    from worker_manager.core.model import Json, Pool, Worker, WorkerKey
+    from worker_manager.core.model import Json, Pool, Worker
     from worker_manager.core.planning import Decision
     from worker_manager.core.plans import Control, Order, Pause, Plan
     from worker_manager.reconcile.deps import Deps
+    from worker_manager.reconcile.sending import Outcome
     from worker_manager.store.places import Survey
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one call made of an order: the order as it stands now, and the rows written.
-
-    ``error`` is what was refused, or what keeps the order open.  The creation of ``followed`` is
-    to be looked at ``follow_after`` that long, if at all.  ``waits_alone`` if an order that has to
-    wait says nothing about others.
-    """
-
-    order: Order
-    written: Sequence[Worker] = ()
-    error: CloudError | None = None
-    followed: Sequence[WorkerKey] = ()
-    follow_after: timedelta | None = None
-    waits_alone: bool = False
 
 
 def tell_changes(pool: Pool, before: Mapping[str, Breaker], after: Mapping[str, Breaker]) -> None:
@@ -119,7 +102,7 @@ def learn(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> set[str]:
         error, order = outcome.error, outcome.order
         if error is None:
             _accepted(plan, outcome, deps)
-        elif not order.is_open:
+        elif outcome.refused or not order.is_open:
             key = _kept_under(error, order)
             refused[key] = error
             if order.is_probe and not isinstance(error, BadCredentialsError):

@@ -18,7 +18,6 @@ from worker_manager.core.definition import group_of
 from worker_manager.core.errors import (
     BadCredentialsError,
     CloudError,
-    NoRoomError,
     NotReachedError,
     ThrottledError,
 )
@@ -29,8 +28,8 @@ from worker_manager.core.plans import Order, OrderState, Plan
 from worker_manager.metrics import meter
 from worker_manager.queues import Message
 from worker_manager.reconcile.following import follow_creation
-from worker_manager.reconcile.healing import Outcome, learn, makes_at_once, ways_of
-from worker_manager.reconcile.sending import send_order
+from worker_manager.reconcile.healing import learn, makes_at_once, ways_of
+from worker_manager.reconcile.sending import Outcome, send_order
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
@@ -82,6 +81,7 @@ def carry_out(
         sent = [order for order in marked.orders if order.order_id in names]
         outcomes = side_by_side(launch, sent, parallel=deps.parallel)
         _report_failures(marked, outcomes, configs, deps, mails=pool.email_on_error)
+        follow_creation(outcomes, deps)
         after = deps.stores.plans.mark(
             marked, orders=_replaced(marked, [outcome.order for outcome in outcomes])
         )
@@ -91,7 +91,6 @@ def carry_out(
         _count(plan, outcomes, deps)
         refused |= learn(plan, outcomes, deps)
         _come_back(plan, outcomes, deps)
-        follow_creation(outcomes, deps)
         deps.outbox.send_workers(row for outcome in outcomes for row in outcome.written)
     return plan
 
@@ -102,21 +101,25 @@ def count_outcome(
     kind: str | None,
     deps: Deps,
     *,
+    refused: int,
     reason: str = "",
 ) -> None:
-    """Add a settled order to its launch config's health; no ``kind``, no blame."""
+    """Add an order to its launch config's health; no ``kind``, no blame.
+
+    ``refused`` machines have not been counted before; the others only once it is settled.
+    """
     if kind is not None:
-        meter.failed(plan.provider_id, kind, count=order.count - order.launched)
+        meter.failed(plan.provider_id, kind, count=refused)
+    counts = {} if order.is_open else {"requested": order.count, "launched": order.launched}
     deps.stores.health.add(
         plan.pool_id,
         order.launch_config_id,
         deps.clock(),
-        requested=order.count,
-        launched=order.launched,
         failed=kind,
-        failures=order.count - order.launched,
+        failures=refused,
         reason=reason,
         is_made=makes_at_once(deps),
+        **counts,
     )
 
 
@@ -158,19 +161,20 @@ def _report_failures(
 
 
 def _count(plan: Plan, outcomes: Iterable[Outcome], deps: Deps) -> None:
-    """Add what is settled to the metrics, and to the health of its launch config.
+    """Add what is settled or refused to the metrics, and to the health of its launch config.
 
     Neither credentials that do not hold nor a cloud that cannot be reached are its fault.
     """
     for outcome in outcomes:
-        if isinstance(outcome.error, ThrottledError) and not isinstance(outcome.error, NoRoomError):
+        error, order = outcome.error, outcome.order
+        if isinstance(error, ThrottledError) and not error.waits_alone:
             meter.throttled(plan.provider_id)
-        if outcome.order.state is OrderState.SETTLED:
-            error = outcome.error
-            meter.launched(plan.provider_id, instances=outcome.order.launched)
+        if not order.is_open:
+            meter.launched(plan.provider_id, instances=order.launched)
+        if outcome.refused or not order.is_open:
             blameless = isinstance(error, BadCredentialsError | NotReachedError)
             kind, reason = (error.kind, str(error)) if error and not blameless else (None, "")
-            count_outcome(plan, outcome.order, kind, deps, reason=reason)
+            count_outcome(plan, order, kind, deps, refused=outcome.refused, reason=reason)
 
 
 def _come_back(plan: Plan, outcomes: Sequence[Outcome], deps: Deps) -> None:

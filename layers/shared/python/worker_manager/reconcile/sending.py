@@ -8,30 +8,46 @@ Where to read next: ``launching`` (all orders of a plan), ``following`` (accepte
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import (
     CloudError,
     CloudUnavailableError,
-    NoRoomError,
     NotReachedError,
     ThrottledError,
 )
-from worker_manager.core.model import LaunchOrder, Lifecycle, Worker
+from worker_manager.core.model import LaunchOrder, Lifecycle, Worker, WorkerKey
 from worker_manager.core.plans import Order, OrderState, Plan
 from worker_manager.providers.protocol import Launched, Names
 from worker_manager.reconcile.announcing import Announced, announce, new_worker, write_answer
-from worker_manager.reconcile.healing import Outcome
 from worker_manager.reconcile.room import make_room
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime, timedelta
 
     from worker_manager.core.model import LaunchConfig
     from worker_manager.reconcile.deps import Deps
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one call made of an order: the order as it stands now, and the rows written.
+
+    ``error`` is why ``refused`` machines will not be, or what keeps the order open.  The creation
+    of ``followed`` is to be looked at ``follow_after`` that long, if at all.  ``waits_alone`` if an
+    order that has to wait says nothing about others.
+    """
+
+    order: Order
+    written: Sequence[Worker] = ()
+    error: CloudError | None = None
+    refused: int = 0
+    followed: Sequence[WorkerKey] = ()
+    follow_after: timedelta | None = None
+    waits_alone: bool = False
 
 
 def send_order(
@@ -69,30 +85,40 @@ def send_order(
         launched = deps.provider.launch(request)
     except ThrottledError as error:
         later = _waiting(order, error, deps.clock())
-        alone = isinstance(error, NoRoomError)
-        return Outcome(later, announced.written, error, waits_alone=alone)
+        return Outcome(later, announced.written, error, waits_alone=error.waits_alone)
     except CloudError as error:
         lost = isinstance(error, CloudUnavailableError) and not isinstance(error, NotReachedError)
         if lost or order.doubtful:
             logger.warning("an order's answer was lost", order=order.order_id, error=str(error))
             return Outcome(order, announced.written, error)
-        asked = frozenset(k for k in announced.rows if k.worker_id in (request.only or ()))
-        nothing = Launched(refused=len(asked), error=error, not_made=asked)
-        rows = write_answer(announced, nothing, deps)
-        made = len(announced.rows) - announced.never_made - len(asked)
-        return Outcome(settled(order, made, error), rows, error)
-    now = deps.clock()
+        return _refused(order, request, announced, error, deps)
     launched = _believed(order, launched)
     if isinstance(deps.provider, Names):
         rows = write_answer(announced, launched, deps)
+        followed = [machine.key for machine in launched.machines]
     else:
+        now, limit = deps.clock(), deps.timing.launch
         rows = deps.stores.workers.put_all_new(
             [
-                new_worker(plan, order, machine, lifecycle, now, launch_limit=deps.timing.launch)
+                new_worker(plan, order, machine, lifecycle, now, launch_limit=limit)
                 for machine in launched.machines
             ]
         )
-    return _outcome(order, launched, rows, now, never_made=announced.never_made)
+        followed = [row.key for row in rows]
+    return _outcome(order, launched, announced, rows=rows, followed=followed, now=deps.clock())
+
+
+def _refused(
+    order: Order, request: LaunchOrder, announced: Announced, error: CloudError, deps: Deps
+) -> Outcome:
+    """All that was asked for was refused; what earlier sends brought stays."""
+    asked = frozenset(key for key in announced.rows if key.worker_id in (request.only or ()))
+    nothing = Launched(refused=len(asked), error=error, not_made=asked)
+    rows = write_answer(announced, nothing, deps)
+    named = len(announced.rows) - announced.never_made - len(asked)
+    made = named if announced.rows else order.launched
+    refused = order.count - made - order.refused
+    return Outcome(settled(order, made, error), rows, error, refused=refused)
 
 
 def settled(order: Order, launched: int, error: CloudError | None = None) -> Order:
@@ -116,22 +142,30 @@ def _believed(order: Order, launched: Launched) -> Launched:
 
 
 def _outcome(
-    order: Order, launched: Launched, rows: list[Worker], now: datetime, *, never_made: int
+    order: Order,
+    launched: Launched,
+    announced: Announced,
+    *,
+    rows: Sequence[Worker],
+    followed: Sequence[WorkerKey],
+    now: datetime,
 ) -> Outcome:
     """What an answer makes of its order: open while anything of it is unanswered."""
-    followed = tuple(machine.key for machine in launched.machines)
-    after = launched.follow_after
+    refused = launched.refused + announced.never_made
     unanswered = launched.unanswered
     if unanswered is None:
-        count = order.count - launched.refused - never_made
-        return Outcome(settled(order, count, launched.error), rows, launched.error, followed, after)
-    if isinstance(unanswered, ThrottledError):
-        order = _waiting(order, unanswered, now)
+        after = settled(order, order.count - refused, launched.error)
+    else:
+        earlier = len(announced.made)
+        after = replace(order, refused=refused, launched=earlier + len(launched.machines))
+        if isinstance(unanswered, ThrottledError):
+            after = _waiting(after, unanswered, now)
     return Outcome(
-        order,
+        after,
         rows,
         launched.error or unanswered,
-        followed,
-        after,
-        waits_alone=isinstance(unanswered, NoRoomError),
+        refused=max(0, refused - order.refused),
+        followed=followed,
+        follow_after=launched.follow_after,
+        waits_alone=isinstance(unanswered, ThrottledError) and unanswered.waits_alone,
     )
