@@ -14,6 +14,7 @@ from worker_manager.core.surplus import ARCHIVED
 from worker_manager.providers.fake import Method
 from worker_manager.reconcile import listing
 from worker_manager.reconcile.expire import expire
+from worker_manager.reconcile.ticks import Tick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +104,9 @@ def test_a_large_provider_is_listed_location_by_location_to_the_same_end(
     world.send_scans()
     listed = [call for call in world.provider.calls if call.method is Method.INSTANCES]
     assert len(listed) == (0 if at_once == 0 else 2)
+    tick = Tick(world.clock.now, 1, world.timing.scan, places[0])
+    share = listing.scan_tick(tick, world.deps)
+    assert (share["locations"], share["believed"]) == (1, 1)
     move(world)
     world.run(minutes=2)
     assert previous(world) == ("aws",)

@@ -10,7 +10,11 @@ import pytest
 from tests.factories import POOL_ID
 from tests.reconcile.naming import NamingWorld, assert_named, only_row, slots_used
 from tests.reconcile.scenes import launches, scan_later
-from worker_manager.core.errors import CloudUnavailableError, ThrottledError
+from worker_manager.core.errors import (
+    CloudUnavailableError,
+    InvalidLaunchConfigError,
+    ThrottledError,
+)
 from worker_manager.core.health import Health
 from worker_manager.providers.fake import Call, Method, Moment
 from worker_manager.providers.fake_steps import Part
@@ -133,14 +137,32 @@ def test_what_the_first_answer_refused_is_not_counted_as_launched_by_the_second(
     naming.cloud.capacity["lc-a"] = 1
     naming.provider.partly.append(Part(accepted=2, throttled=1))
     ordering(naming, 3)
+    assert health(naming).failed == {"no-capacity": 1}
+    (order,) = (order for plan in naming.open_plans() for order in plan.orders)
+    assert (order.launched, order.refused) == (1, 1)
     naming.demand()
     naming.cloud.capacity["lc-a"] = 2
 
     naming.settle()
 
-    assert health(naming).launched == 2
+    assert (health(naming).launched, health(naming).failed) == (2, {"no-capacity": 1})
     assert len(naming.cloud.machines) == 2
     assert naming.states() == {"requested": 2, "stopped": 1}
+
+
+def test_a_later_refusal_ends_only_what_it_is_about(naming: NamingWorld) -> None:
+    naming.provider.partly.append(Part(accepted=2, throttled=2))
+    ordering(naming, 4)
+    naming.demand()
+    naming.provider.fail(Method.LAUNCH, InvalidLaunchConfigError("the template is gone"))
+
+    naming.settle()
+
+    assert naming.states() == {"requested": 2, "stopped": 2}
+    assert (len(naming.cloud.machines), slots_used(naming)) == (2, 0)
+    assert health(naming).launched == 2
+    assert health(naming).failed == {"invalid-launch-config": 2}
+    assert_named(naming)
 
 
 def test_a_launch_config_that_could_make_nothing_writes_no_row(naming: NamingWorld) -> None:
