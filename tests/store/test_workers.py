@@ -12,6 +12,7 @@ from tests.store.sizes import item_size
 from tests.store.wire import refused
 from worker_manager.core.events import error_events
 from worker_manager.core.ids import derived_slugid, event_id
+from worker_manager.core.lifecycle import OURSELVES
 from worker_manager.core.model import Location, PoolError, State, Surplus, Worker
 from worker_manager.store.places import PlaceStore
 from worker_manager.store.pool_errors import PoolErrorStore
@@ -298,13 +299,14 @@ def test_rows_written_before_a_machine_that_never_was_can_be_left_out(store: Wor
     put(
         store,
         a_worker("vm-1", order_id="o-1", state=State.REQUESTED),
-        a_worker("vm-2", order_id="o-1", state=State.STOPPED),
+        a_worker("vm-2", order_id="o-1", state=State.STOPPED, stopped_by=OURSELVES),
+        a_worker("vm-6", order_id="o-1", state=State.STOPPED, stopped_by="an/operator"),
         a_worker("vm-3", order_id="o-1", state=State.STOPPED, launched=NOW),
         a_worker("vm-4", order_id="o-1", state=State.STOPPED, registered=NOW),
         a_worker("vm-5", order_id="o-1", state=State.STOPPING),
     )
 
-    assert store.rows_of_orders(POOL_ID, ["o-1"], less_never_made=True) == {"o-1": 4}
+    assert store.rows_of_orders(POOL_ID, ["o-1"], less_never_made=True) == {"o-1": 5}
 
 
 def test_rows_of_more_orders_than_one_filter_takes_are_counted(store: WorkerStore) -> None:

@@ -43,6 +43,13 @@ def expiry(worker: Worker, *, at: datetime) -> dict[str, Any]:
     )
 
 
+def was_never_made(
+    *, state: State, launched: object, registered: object, stopped_by: str | None
+) -> bool:
+    """Whether a worker ended by our own decision without a machine of it having been seen."""
+    return state is State.STOPPED and not launched and not registered and stopped_by == OURSELVES
+
+
 @dataclass(frozen=True, slots=True)
 class Keep:
     """Nothing changed: nothing is written."""

@@ -7,25 +7,24 @@ Where to read next: ``sending`` (the call), ``finishing`` (orders that were neve
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import CloudError
 from worker_manager.core.events import (
-    WORKER_REQUESTED,
     WORKER_STOPPED,
     with_event,
-    worker_event,
 )
-from worker_manager.core.lifecycle import OURSELVES
+from worker_manager.core.lifecycle import OURSELVES, was_never_made
 from worker_manager.core.model import Lifecycle, Sighting, State, Worker, WorkerKey
+from worker_manager.providers.protocol import Slots
+from worker_manager.reconcile.new_workers import new_worker
 from worker_manager.reconcile.room import give_back
 from worker_manager.reconcile.side_by_side import side_by_side
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime, timedelta
 
     from worker_manager.core.plans import Order, Plan
     from worker_manager.providers.protocol import Launched
@@ -59,44 +58,15 @@ class Announced:
     @property
     def never_made(self) -> int:
         """How many of them were refused by an earlier answer."""
-        return sum(was_never_made(row) for row in self.rows.values())
-
-
-def new_worker(
-    plan: Plan,
-    order: Order,
-    machine: Sighting,
-    lifecycle: Lifecycle,
-    created: datetime,
-    *,
-    launch_limit: timedelta,
-) -> Worker:
-    """The row of a machine that was ordered, with the event that tells of it.
-
-    ``launch_limit`` is how long the cloud may take until the machine runs, at least.
-    """
-    worker = Worker(
-        key=machine.key,
-        provider_id=plan.provider_id,
-        location=machine.location,
-        state=State.REQUESTED,
-        capacity=order.capacity_per_instance,
-        created=created,
-        modified=created,
-        version=1,
-        launch_config_id=order.launch_config_id,
-        order_id=order.order_id,
-        deadline=created + max(launch_limit, lifecycle.registration_limit),
-        registration=lifecycle.registration_limit,
-        decision=plan.tick,
-        reregistration=lifecycle.reregistration,
-        queue_inactivity=lifecycle.queue_inactivity,
-        identity=machine.identity,
-    )
-    event = worker_event(
-        WORKER_REQUESTED, worker, at=created, reason=f"ordered by plan {plan.tick}"
-    )
-    return replace(worker, unsent=(event,))
+        return sum(
+            was_never_made(
+                state=row.state,
+                launched=row.launched,
+                registered=row.registered,
+                stopped_by=row.stopped_by,
+            )
+            for row in self.rows.values()
+        )
 
 
 def announce(
@@ -147,31 +117,29 @@ def write_answer(announced: Announced, launched: Launched, deps: Deps) -> list[W
 def end_never_made(pool_id: str, order: Order, deps: Deps) -> bool:
     """End those machines of an unanswered order that its cloud knows nothing of.
 
-    False, and nothing done, if the cloud does not tell.
+    The order keeps room for the others only.  False, and nothing done, if the cloud could not be
+    asked; one of which it does not tell counts as made.
     """
-    keys = [
-        worker.key
+    live = [
+        worker
         for worker in deps.stores.workers.live(pool_id, order.location)
-        if worker.order_id == order.order_id and worker.state is State.REQUESTED
+        if worker.order_id == order.order_id and worker.state is not State.STOPPED
     ]
-    rows = list(deps.stores.workers.get_many(keys).values())
-    if not rows:
-        return True
+    asked = [worker.key for worker in live if worker.state is State.REQUESTED]
+    rows = list(deps.stores.workers.get_many(asked).values())
     try:
-        found = deps.provider.lookup(order.location, rows)
+        found = deps.provider.lookup(order.location, rows) if rows else {}
     except CloudError as error:
         logger.warning("a lookup failed", place=order.location, code=error.code)
         return False
     missing = [row for row in rows if found.get(row.key, row) is None]
     ended = [after for row in missing if (after := _end(row, NEVER_MADE, deps)) is not None]
-    give_back(missing, deps)
+    if isinstance(deps.provider, Slots):
+        gone = {row.key for row in missing}
+        kept = {worker.key.worker_id for worker in live if worker.key not in gone}
+        deps.stores.slots.keep_only(deps.provider_id, order.order_id, kept)
     deps.outbox.send_workers(ended)
     return True
-
-
-def was_never_made(row: Worker) -> bool:
-    """Whether a worker ended without a machine of its own having been seen."""
-    return row.state is State.STOPPED and row.launched is None and row.registered is None
 
 
 def _end(row: Worker, reason: str, deps: Deps) -> Worker | None:

@@ -20,7 +20,8 @@ from worker_manager.core.errors import (
 from worker_manager.core.model import LaunchOrder, Lifecycle, Worker, WorkerKey
 from worker_manager.core.plans import Order, OrderState, Plan
 from worker_manager.providers.protocol import Launched, Names
-from worker_manager.reconcile.announcing import Announced, announce, new_worker, write_answer
+from worker_manager.reconcile.announcing import Announced, announce, write_answer
+from worker_manager.reconcile.new_workers import new_worker
 from worker_manager.reconcile.room import make_room
 from worker_manager.telemetry import logger
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from worker_manager.core.errors import CloudError
 from worker_manager.core.model import Lifecycle, MachineStatus, Sighting, State, Worker
 from worker_manager.core.sightings import orphans
-from worker_manager.reconcile.announcing import new_worker
+from worker_manager.reconcile.new_workers import new_worker
 from worker_manager.reconcile.settling import terminate
 from worker_manager.telemetry import logger
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pynamodb.exceptions import TransactWriteError
+
 from worker_manager.core.errors import ConflictError
 from worker_manager.store.transactions import commit
 
@@ -71,6 +73,9 @@ class SlotStore:
             commit(self._connection, fill)
         except ConflictError:
             return self._order(partition, name, order_id) is not None
+        except TransactWriteError:
+            # So many are at it that it is as good as full: who waits a little finds out.
+            return False
         return True
 
     def give_back(
@@ -87,6 +92,18 @@ class SlotStore:
         """How many slots of a store are held."""
         item = self._item(SLOTS + provider_id, f"used#{name}")
         return int(item.slots or 0) if item is not None else 0
+
+    def keep_only(self, provider_id: str, order_id: str, machines: Collection[str]) -> None:
+        """Free whatever an order holds but the slots of these machines."""
+        for item in self._model.query(
+            SLOTS + provider_id,
+            filter_condition=self._model.worker_pool_id.contains(f"#{order_id}"),
+            consistent_read=True,
+        ):
+            name, _, order = item.worker_pool_id.rpartition("#")
+            others = (item.holders or set()).difference(machines)
+            if order == order_id and others:
+                self.give_back(provider_id, name, order_id, others)
 
     def names(self, provider_id: str) -> frozenset[str]:
         """The stores in which orders of a provider have, or had, slots."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pynamodb.exceptions import PutError, UpdateError
 
 from worker_manager.core.errors import ConflictError
+from worker_manager.core.lifecycle import was_never_made
 from worker_manager.core.model import Location, State, Worker, WorkerKey
 from worker_manager.store.transactions import commit, commit_many, is_condition_failure
 from worker_manager.store.worker_items import attributes, sort_key, to_worker
@@ -161,9 +162,14 @@ class WorkerStore:
                 pool_id,
                 filter_condition=self._model.order_id.is_in(*part),
                 consistent_read=True,
-                attributes_to_get=["order_id", "state", "launched", "registered"],
+                attributes_to_get=["order_id", "state", "launched", "registered", "stopped_by"],
             ):
-                if not (less_never_made and _was_never_made(item)):
+                if not less_never_made or not was_never_made(
+                    state=State(item.state),
+                    launched=item.launched,
+                    registered=item.registered,
+                    stopped_by=item.stopped_by,
+                ):
                     counts[str(item.order_id)] += 1
         return counts
 
@@ -243,7 +249,3 @@ class WorkerStore:
         return self._model(
             worker.key.pool_id, sort_key(worker.key), **attributes(worker, kept=self._kept)
         )
-
-
-def _was_never_made(item: WorkerItem) -> bool:
-    return item.state == State.STOPPED and not (item.launched or item.registered)
