@@ -1,4 +1,4 @@
-"""Orders of which one call was lost and may have acted, whatever the others were answered."""
+"""Orders of whose machines some may yet come, whatever was answered of the others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.factories import a_head
 from tests.reconcile.naming import NamingWorld, SteppingWorld
 from worker_manager.core.errors import NotAuthorizedError
 from worker_manager.providers.fake import Method
@@ -74,3 +75,27 @@ def test_a_refusal_of_some_does_not_end_what_an_earlier_call_may_have_made(
     monkeypatch.undo()
 
     assert_all_have_their_rows(world)
+
+
+def test_who_was_refused_and_is_asked_for_again_still_holds_a_place_in_the_pool(
+    world: SteppingWorld,
+) -> None:
+    """Only where names are ours is an order sent again without those that were refused."""
+    wait = timedelta(seconds=100)
+    world.cloud.capacity["lc-a"] = 2
+    world.provider.partly.append(Part(accepted=4, throttled=1, retry_after=wait))
+    world.save_pool(maximum=5)
+    world.demand(pending=5)
+    world.send_ticks()
+    world.clock.advance(seconds=30)
+    world.send_ticks()
+    first, second = (delivery for delivery in world.mail if delivery.queue == "provision")
+    world.mail.clear()
+    world.deliver(first)
+    world.save_pool(heads=[a_head("lc-b")], maximum=5)
+    world.cloud.capacity.clear()
+
+    world.deliver(second)
+    world.settle()
+
+    assert len(world.cloud.alive()) == 5

@@ -90,7 +90,7 @@ def observe(
         pool=pool,
         workers=workers,
         open_orders=[
-            (order, rows[order.order_id] + order.refused)
+            (order, rows[order.order_id] + order.barred)
             for plan in plans
             for order in plan.orders
             if order.is_open

@@ -34,8 +34,9 @@ class Order:
 
     ``doubtful`` once it is sent again although an earlier answer was lost: machines of it may
     exist whatever later calls answer.  ``is_probe`` if it is to find out whether an open breaker
-    may close.  Of an open one ``launched`` have rows and ``refused`` will never be; of the others
-    nobody knows yet.
+    may close.  Of an open one ``launched`` have rows and ``refused`` were refused; of the others
+    nobody knows yet.  The ``barred`` among the refused will never be: where names are ours, the
+    order is sent again without them, and else with all.
     """
 
     order_id: str
@@ -52,6 +53,7 @@ class Order:
     not_before: datetime | None = None
     launched: int = 0
     refused: int = 0
+    barred: int = 0
     error: Json | None = None
 
     @property

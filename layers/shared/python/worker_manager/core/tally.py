@@ -93,7 +93,7 @@ def tally(
     """Count live workers and open orders.
 
     ``open_orders`` pairs each order with how many of its machines are accounted for, by a row or
-    by a refusal.
+    by a refusal for good.
     """
     pool = Counts()
     by_launch_config: dict[str, Counts] = {}

@@ -158,7 +158,12 @@ def _outcome(
         after = settled(order, order.count - refused, launched.error)
     else:
         earlier = len(announced.made)
-        after = replace(order, refused=refused, launched=earlier + len(launched.machines))
+        after = replace(
+            order,
+            refused=refused,
+            barred=len(launched.not_made) + announced.never_made,
+            launched=earlier + len(launched.machines),
+        )
         if isinstance(unanswered, ThrottledError):
             after = _waiting(after, unanswered, now)
     return Outcome(
