@@ -1,9 +1,9 @@
 """A launch config's recent outcomes, and what they leave of its weight.
 
 Counters live in buckets of a rolling window (``store.health``); this module only reads them.
-Only provision adds ``requested``, ``launched`` and refusals, only registration adds
-``registered``, only the scan adds ``claimed`` and what never came about, each after the
-conditional write of the transition won: a crash may lose a count but never doubles one.
+Provision adds ``requested``, ``launched`` and refusals, registration ``registered``, the scan
+``claimed`` and, like who follows creations, what never came about; each after the conditional write
+of the transition won: a crash may lose a count but never doubles one.
 
 Where to read next: ``breaker`` (what they open and close), ``standing`` (whole weights).
 """

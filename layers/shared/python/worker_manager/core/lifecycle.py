@@ -168,6 +168,8 @@ def _gone(worker: Worker) -> Verdict:
 
 def _stopping(worker: Worker, status: MachineStatus, now: datetime, timing: Timing) -> Verdict:
     since = worker.stopping_since or now
+    if now - since <= timing.list_lag:
+        return Keep()  # the list may be older than the delete
     if now - since <= timing.stopping_limit:
         return Keep() if status is MachineStatus.STOPPING else StopAgain(stuck=False)
     told_after = worker.modified - since

@@ -68,9 +68,9 @@ def scan(message: ScanPool, deps: Deps) -> dict[str, Any]:
     settling = Settling(deps, now)
     failures: dict[WorkerKey, CloudError] = {}
     for one, verdict in judge(message.pool_id, seen, now, deps):
-        worker = _identified(one, verdict, deps)
-        if settling.write(worker, verdict) and one.failure is not None:
-            failures[worker.key] = one.failure
+        moved_on = settling.write(one.worker, verdict, **_identity(one, verdict, deps))
+        if moved_on and one.failure is not None:
+            failures[one.worker.key] = one.failure
     rows_of_failures = deps.stores.workers.get_many(failures)
     learn_late([(rows_of_failures[key], failures[key]) for key in rows_of_failures], deps)
     terminate(message.location, settling.to_terminate, deps)
@@ -170,20 +170,15 @@ def _look_up(message: ScanPool, missing: Sequence[Worker], deps: Deps) -> list[S
     ]
 
 
-def _identified(one: Seen, verdict: Verdict, deps: Deps) -> Worker:
-    """The worker, with what the list told of its machine written down where it is seen to run.
+def _identity(one: Seen, verdict: Verdict, deps: Deps) -> dict[str, Json]:
+    """What the list told of a machine that is seen to run, to be written down beside.
 
     A machine may register long before its creation is over, and has to prove who it is.
     """
     if not isinstance(verdict, Launched) or not one.identity:
-        return one.worker
+        return {}
     row = deps.stores.workers.get(one.worker.key)
-    if row is None or row.version != one.worker.version:
-        return one.worker
-    identity = {**row.identity, **one.identity}
-    if identity == row.identity:
-        return one.worker
-    return deps.stores.workers.change(row, identity=identity) or one.worker
+    return {"identity": {**row.identity, **one.identity}} if row is not None else {}
 
 
 def _tell_provision(message: ScanPool, deps: Deps) -> None:

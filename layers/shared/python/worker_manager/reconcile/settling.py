@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Settling:
-    """One scan's verdicts on their way into the table.
+    """Verdicts of one scan, or of one look at creations, on their way into the table.
 
     ``changed`` are rows as written, ``to_terminate`` workers whose machine is to go, ``errors``
     what was recorded with them.
@@ -45,8 +45,11 @@ class Settling:
     to_terminate: list[Worker] = field(default_factory=list)
     errors: list[PoolError] = field(default_factory=list)
 
-    def write(self, worker: Worker, verdict: Verdict) -> bool:
-        """Write one verdict, if nobody changed the row since it was read; whether it changed."""
+    def write(self, worker: Worker, verdict: Verdict, **also: Any) -> bool:
+        """Write one verdict, if nobody changed the row since it was read; whether it moved on.
+
+        ``also`` are changes that go with the news that a machine runs.
+        """
         before = len(self.changed)
         match verdict:
             case Keep():
@@ -55,7 +58,7 @@ class Settling:
                 self._note(worker, verdict)
             case Launched():
                 self.deps.stores.workers.change(
-                    worker, launched=self.now, deadline=verdict.deadline
+                    worker, launched=self.now, deadline=verdict.deadline, **also
                 )
             case Stop():
                 self._stop(worker, verdict)
