@@ -441,7 +441,7 @@ def test_a_crash_between_claim_and_note_delays_a_probe_and_loses_none(
     new_world: NewWorld,
 ) -> None:
     def check(world: World) -> None:
-        world.run(minutes=8)
+        world.run_slowly(minutes=8)
         assert alive(world) == 3
         known = [shared(world, offering) for offering in (SPOT, ON_DEMAND)]
         assert any(breaker is not None and breaker.is_closed for breaker in known)
@@ -460,7 +460,9 @@ def test_two_planners_make_one_probe_of_each_place(new_world: NewWorld) -> None:
         )
         assert all(count == 1 for count in probes.values())
         assert alive(world) <= 3
-        world.tick_for(minutes=8)
+        for _ in range(8):
+            world.clock.advance(minutes=1)
+            world.tick()
         assert alive(world) == 3
 
     interleave(lambda: with_a_probe_due(new_world), plan_as("2026-x-1"), plan_as("2026-x-2"), check)

@@ -190,7 +190,7 @@ def test_a_sample_of_walks_keeps_the_invariants_and_ends_with_what_is_needed(
     new_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Walk, "new_world", staticmethod(new_world), raising=False)
-    budget = settings(max_examples=10, stateful_step_count=15, deadline=None, derandomize=True)
+    budget = settings(max_examples=6, stateful_step_count=15, deadline=None, derandomize=True)
     run_state_machine_as_test(Walk, settings=budget)
 
 
@@ -198,5 +198,5 @@ def test_walks_under_our_names_keep_the_invariants_and_lose_nothing(
     new_naming: Callable[..., NamingWorld], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(NamingWalk, "new_world", staticmethod(new_naming), raising=False)
-    budget = settings(max_examples=8, stateful_step_count=15, deadline=None, derandomize=True)
+    budget = settings(max_examples=7, stateful_step_count=15, deadline=None, derandomize=True)
     run_state_machine_as_test(NamingWalk, settings=budget)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     Act = Callable[[World], None]
 
 
-def a_pool_with_demand(new_world: NewWorld) -> World:
+def a_pool_with_demand(new_world: NewWorld, *names: str) -> World:
     world = new_world()
-    world.save_pool(heads=heads("lc-a", "lc-b"), maximum=10)
+    world.save_pool(heads=heads(*(names or ("lc-a",))), maximum=10)
     world.demand(pending=3)
     return world
 
@@ -48,7 +48,9 @@ def test_the_same_tick_twice_at_once_never_launches_twice(new_world: NewWorld) -
         world.tick()
         launches_three(world)
 
-    interleave(lambda: a_pool_with_demand(new_world), plan_as("t-1"), plan_as("t-1"), check)
+    interleave(
+        lambda: a_pool_with_demand(new_world, "lc-a", "lc-b"), plan_as("t-1"), plan_as("t-1"), check
+    )
 
 
 def test_a_scan_in_the_midst_of_provisioning_changes_nothing(new_world: NewWorld) -> None:
@@ -61,7 +63,7 @@ def test_a_scan_in_the_midst_of_provisioning_changes_nothing(new_world: NewWorld
 
 def test_provisioning_in_the_midst_of_a_scan_launches_equal_demand(new_world: NewWorld) -> None:
     def prepare() -> World:
-        world = a_pool_with_demand(new_world)
+        world = a_pool_with_demand(new_world, "lc-a", "lc-b")
         world.tick()
         world.demand(pending=4)
         world.clock.advance(minutes=2)
