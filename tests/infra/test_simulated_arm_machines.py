@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from azure.core.exceptions import ResourceNotFoundError
+from azure.core import MatchConditions
+from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 
 from infra.local.clouds.arm import Fate, Kind, Outcome, Power, Step
 from tests.infra.arm_calls import SUBNET, SUBSCRIPTION, Arm, machine, refused
@@ -48,6 +49,20 @@ def test_the_same_request_again_changes_nothing(arm: Arm) -> None:
     arm.clock.advance(1)
     assert arm.put().properties.provisioning_state == "Succeeded"
     assert [len(arm.names(kind)) for kind in ALL_KINDS] == [1, 1, 0, 1]
+
+
+def test_a_machine_can_be_asked_for_only_if_there_is_none(arm: Arm) -> None:
+    put: Any = arm.compute.virtual_machines.begin_create_or_update
+    only_new: Any = {"match_condition": MatchConditions.IfMissing, "polling": False}
+    assert put("rg", "vm-1", machine(), **only_new).result().name == "vm-1"
+    for state in ("Creating", "Succeeded"):
+        found = arm.compute.virtual_machines.get("rg", "vm-1")
+        assert found.properties is not None
+        assert found.properties.provisioning_state == state
+        with pytest.raises(ResourceExistsError) as caught:
+            put("rg", "vm-1", machine(location="westus"), **only_new)
+        assert caught.value.status_code == 412
+        arm.clock.advance(1)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ _STATUS = {
     "OperationPreempted": 409,
     "OSProvisioningClientError": 409,
     "OSProvisioningTimedOut": 409,
+    "PreconditionFailed": 412,
     "SubscriptionRequestsThrottled": 429,
     "TooManyRequests": 429,
     "InternalServerError": 500,

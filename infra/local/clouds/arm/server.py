@@ -88,6 +88,7 @@ class _Handler(CloudHandler):
             self.path,
             host=self.headers.get("Host", "localhost"),
             authorization=self.headers.get("Authorization", ""),
+            if_none_match=self.headers.get("If-None-Match", ""),
             text=self.read_body(),
         )
         self.wait_latency(action_of(request))

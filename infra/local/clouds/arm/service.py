@@ -35,6 +35,7 @@ class Request:
     target: str
     host: str = "localhost"
     authorization: str = ""
+    if_none_match: str = ""
     text: str = ""
 
 
@@ -46,6 +47,7 @@ def answer(cloud: ArmCloud, request: Request) -> Answer:
             call = _read(cloud, request)
             place = _location(cloud, call)
             fault = _suffer(cloud, request, call, place, now)
+            _check_condition(cloud, request, call)
             reply = ACTIONS[call.route.action](cloud, call, now)
         except _HungUpError as error:
             return Answer(hang_up=True, wait_seconds=error.seconds)
@@ -123,6 +125,15 @@ def _suffer(
         headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
         raise ArmError(fault.code, fault.message, status=fault.status, headers=headers)
     raise _HungUpError(fault.seconds)
+
+
+def _check_condition(cloud: ArmCloud, request: Request, call: Call) -> None:
+    """Refuse to put what exists, whatever its state, where only something new is wanted."""
+    if request.method != "PUT" or request.if_none_match != "*":
+        return
+    if _known(cloud, call.route) is not None:
+        message = f"The resource '{call.route.name}' exists: '*' in If-None-Match is not fulfilled."
+        raise ArmError("PreconditionFailed", message)
 
 
 def _location(cloud: ArmCloud, call: Call) -> str:
