@@ -5,15 +5,19 @@ Where to read next: ``test_contract`` (the contract), ``stages`` (the clouds it 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from worker_manager.core.errors import CloudError
     from worker_manager.core.model import LaunchOrder, Location, Worker, WorkerKey
     from worker_manager.providers.fake import Method
     from worker_manager.providers.protocol import CloudProvider
+
+
+IMPATIENCE = timedelta(milliseconds=200)
+"""How long an impatient provider waits for an answer."""
+HANGS_SECONDS = 30.0
 
 
 class Stage(Protocol):
@@ -37,6 +41,10 @@ class Stage(Protocol):
     def elsewhere(self) -> CloudProvider:
         """The same cloud's provider in another deployment."""
 
+    @property
+    def impatient(self) -> CloudProvider:
+        """The provider under test, with ``IMPATIENCE``."""
+
     def allow(self, count: int) -> None:
         """Have room for so many machines of the orders' kind in all."""
 
@@ -54,6 +62,9 @@ class Stage(Protocol):
 
     def refuse(self, method: Method, error: type[CloudError]) -> None:
         """Let the next call, or all calls of the next order, fail before they act, meaning this."""
+
+    def hang(self, method: Method) -> None:
+        """Let the next call, or all calls of the next order, neither act nor be answered."""
 
     def lose_answer(self, method: Method) -> None:
         """Let the next call, or all calls of the next order, act and their answers get lost."""

@@ -14,6 +14,7 @@ from infra.local.clouds.ec2 import (
     FaultKind,
     Settings,
 )
+from tests.providers.contract import HANGS_SECONDS, IMPATIENCE
 from tests.providers.orders import (
     BODY,
     DEPLOYMENT,
@@ -121,6 +122,13 @@ class FakeStage(Regional):
     def lose_answer(self, method: Method) -> None:
         self.provider.fail(method, CloudUnavailableError("answer lost"), after_acting=True)
 
+    @property
+    def impatient(self) -> FakeProvider:
+        return self.provider
+
+    def hang(self, method: Method) -> None:
+        self.provider.fail(method, CloudUnavailableError("no answer"))
+
 
 class SteppingStage(FakeStage):
     """The fake that accepts machines one by one and makes them afterwards."""
@@ -161,6 +169,7 @@ class Ec2Stage(Regional):
         settings = Settings(pending_seconds=0, shutting_down_seconds=0, stopping_seconds=0)
         self.cloud = Ec2Cloud(settings, clock=self.clock.timestamp, rng=Random(7))
         server.cloud = self.cloud
+        self.session = session
         self.provider = AwsProvider(provider_id="aws", deployment=DEPLOYMENT, session=session)
         self.elsewhere = AwsProvider(
             provider_id="aws", deployment=OTHER_DEPLOYMENT, session=session
@@ -190,3 +199,15 @@ class Ec2Stage(Regional):
 
     def lose_answer(self, method: Method) -> None:
         self.cloud.faults.add(Fault(FaultKind.LOST, ACTIONS[method]))
+
+    @property
+    def impatient(self) -> AwsProvider:
+        return AwsProvider(
+            provider_id="aws",
+            deployment=DEPLOYMENT,
+            session=self.session,
+            read_timeout=IMPATIENCE,
+        )
+
+    def hang(self, method: Method) -> None:
+        self.cloud.faults.add(Fault(FaultKind.HANG, ACTIONS[method], seconds=HANGS_SECONDS))

@@ -11,6 +11,7 @@ from infra.local.clouds.arm import ArmCloud, ArmFault, Fate, Kind, Outcome, Powe
 from infra.local.clouds.arm import Step as Stage
 from infra.local.clouds.capacity import CapacityScope
 from infra.local.clouds.faults import FaultKind
+from tests.providers.contract import HANGS_SECONDS, IMPATIENCE
 from tests.providers.orders import DEPLOYMENT, OTHER_DEPLOYMENT, a_worker, an_order
 from tests.providers.stages import VirtualClock
 from worker_manager.core.errors import (
@@ -148,6 +149,13 @@ class AzureStage:
     def lose_answer(self, method: Method) -> None:
         self._fault(FaultKind.LOST, method)
 
+    @property
+    def impatient(self) -> AzureProvider:
+        return self._provider(self.url, DEPLOYMENT, IMPATIENCE)
+
+    def hang(self, method: Method) -> None:
+        self._fault(FaultKind.HANG, method, seconds=HANGS_SECONDS)
+
     def lose_one_answer(self) -> None:
         self.cloud.faults.add(ArmFault(FaultKind.LOST, self._action(Method.LAUNCH)))
 
@@ -194,14 +202,17 @@ class AzureStage:
         self.slept += seconds
         self.clock.now += timedelta(seconds=seconds)
 
-    def _provider(self, url: str, deployment: str) -> AzureProvider:
+    def _provider(
+        self, url: str, deployment: str, read_timeout: timedelta | None = None
+    ) -> AzureProvider:
         return start(
             Setup(
                 provider_id="azure",
                 deployment=deployment,
                 options={"subscription": self.location, "resourceGroup": "rg"},
-                secret=lambda: '{"clientSecret": "a-secret"}',
+                secret=lambda: "{}",
                 endpoint=url,
+                read_timeout=read_timeout,
             ),
             sleep=self._sleep,
         )

@@ -15,6 +15,7 @@ from infra.local.clouds.compute import (
     Settings,
     SimulatedCompute,
 )
+from tests.providers.contract import HANGS_SECONDS, IMPATIENCE
 from tests.providers.google import wire
 from tests.providers.orders import OTHER_DEPLOYMENT
 from tests.providers.stages import VirtualClock
@@ -84,6 +85,7 @@ class GoogleStage:
         credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]
         clients = Clients(credentials, endpoint=server.url)
         self.provider = wire.a_provider(clients)
+        self.impatient = wire.a_provider(clients, read_timeout=IMPATIENCE)
         self.elsewhere = wire.a_provider(clients, deployment=OTHER_DEPLOYMENT)
 
     def order(self, **given: Any) -> LaunchOrder:
@@ -107,6 +109,9 @@ class GoogleStage:
 
     def refuse(self, method: Method, error: type[CloudError]) -> None:
         self._befall(method, FaultKind.ERROR, code=REASONS[error])
+
+    def hang(self, method: Method) -> None:
+        self._befall(method, FaultKind.HANG, seconds=HANGS_SECONDS)
 
     def lose_answer(self, method: Method) -> None:
         self._befall(method, FaultKind.LOST)

@@ -5,11 +5,13 @@ Where to read next: ``test_contract_of_regions``, ``test_contract_of_steps``.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.providers.contract import HANGS_SECONDS
 from tests.providers.orders import (
     INPUTS,
     OTHER_DEPLOYMENT,
@@ -20,6 +22,7 @@ from worker_manager.core.errors import (
     CloudUnavailableError,
     InvalidLaunchConfigError,
     NotAuthorizedError,
+    NotReachedError,
     OutOfCapacityError,
     QuotaExceededError,
     ThrottledError,
@@ -30,6 +33,7 @@ from worker_manager.providers.fake import Method
 if TYPE_CHECKING:
     from tests.providers.contract import Stage
     from worker_manager.core.model import Sighting, WorkerKey
+    from worker_manager.providers.protocol import CloudProvider
 
 
 def listed(stage: Stage) -> dict[WorkerKey, Sighting]:
@@ -202,17 +206,17 @@ def test_a_refused_launch_raises_our_error_and_launches_nothing(
     assert not listed(stage)
 
 
-def ask(stage: Stage, method: Method) -> object:
+def ask(stage: Stage, method: Method, provider: CloudProvider) -> object:
     match method:
         case Method.INSTANCES:
-            return list(stage.provider.instances(stage.location))
+            return list(provider.instances(stage.location))
         case Method.LOOKUP:
-            return stage.provider.lookup(stage.location, [stage.absent])
+            return provider.lookup(stage.location, [stage.absent])
         case Method.TERMINATE:
-            (failed,) = stage.provider.terminate([stage.absent]).failed.values()
+            (failed,) = provider.terminate([stage.absent]).failed.values()
             raise failed
         case _:
-            return stage.provider.launch(stage.order())
+            return provider.launch(stage.order())
 
 
 @pytest.mark.parametrize(
@@ -224,6 +228,22 @@ def test_each_call_fails_in_our_words(
 ) -> None:
     stage.refuse(method, error)
     with pytest.raises(CloudError) as caught:
-        ask(stage, method)
+        ask(stage, method, stage.provider)
     assert type(caught.value) is error
     assert caught.value.kind == error.kind
+
+
+@pytest.mark.parametrize("method", [Method.LAUNCH, Method.INSTANCES])
+def test_who_waits_in_vain_gives_up_in_time_and_claims_to_know_nothing(
+    stage: Stage, method: Method
+) -> None:
+    """S4: a cloud that does not answer costs a timeout; what it did is for the next look."""
+    provider = stage.impatient
+    stage.hang(method)
+    began = time.monotonic()
+    with pytest.raises(CloudUnavailableError) as caught:
+        ask(stage, method, provider)
+    assert time.monotonic() - began < HANGS_SECONDS / 3
+    assert not isinstance(caught.value, NotReachedError)
+    assert len(stage.provider.launch(stage.order()).machines) == 2
+    assert len(listed(stage)) == 2

@@ -12,7 +12,12 @@ from infra.local.clouds.arm import ArmFault, Fate, Kind, Outcome, Step
 from infra.local.clouds.faults import FaultKind
 from tests.providers.azure.machines_of_ours import launched, made
 from tests.providers.orders import INPUTS, OTHER_DEPLOYMENT
-from worker_manager.core.errors import CloudUnavailableError, NotAuthorizedError, ThrottledError
+from worker_manager.core.errors import (
+    BadCredentialsError,
+    CloudError,
+    CloudUnavailableError,
+    NotAuthorizedError,
+)
 from worker_manager.core.model import WorkerKey
 from worker_manager.providers.protocol import Leftover, Sweeps
 
@@ -34,7 +39,7 @@ def everything(stage: AzureStage) -> list[tuple[Kind, str]]:
 
 def leftovers(stage: AzureStage) -> list[Leftover]:
     assert isinstance(stage.provider, Sweeps)
-    return list(stage.provider.leftovers(stage.location))
+    return list(stage.provider.leftovers(stage.location, {"rg-templates"}))
 
 
 def sweep(stage: AzureStage) -> frozenset[str]:
@@ -72,15 +77,41 @@ def test_deleting_what_is_being_deleted_counts_as_done(azure: AzureStage) -> Non
     assert azure.provider.terminate([worker]).done == {worker.key}
 
 
-def test_another_conflict_is_tried_again_later(azure: AzureStage) -> None:
+LOCKED = "The scope cannot perform delete operation because following scope(s) are locked: 'rg'."
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message", "error"),
+    [
+        (409, "AnotherOperationInProgress", "busy", CloudUnavailableError),
+        (409, "ScopeLocked", LOCKED, CloudUnavailableError),
+        (409, "OperationNotAllowed", "'delete' is not allowed: it is moved", CloudUnavailableError),
+        (404, "SubscriptionNotFound", "no such subscription", BadCredentialsError),
+    ],
+)
+def test_what_was_not_deleted_is_told(
+    azure: AzureStage, status: int, code: str, message: str, error: type[CloudError]
+) -> None:
     (worker,) = made(azure, launched(azure, count=1))
     azure.cloud.faults.add(
         ArmFault(
-            FaultKind.ERROR, "virtualMachines.delete", code="AnotherOperationInProgress", status=409
+            FaultKind.ERROR, "virtualMachines.delete", code=code, status=status, message=message
         )
     )
-    (error,) = azure.provider.terminate([worker]).failed.values()
-    assert type(error) is CloudUnavailableError
+    (failed,) = azure.provider.terminate([worker]).failed.values()
+    assert type(failed) is error
+
+
+def test_machines_of_a_resource_group_that_is_gone_are_gone(stage_of_both: AzureStage) -> None:
+    stage = stage_of_both
+    workers = launched(stage, count=5)
+    stage.cloud.forget([worker.key.worker_id for worker in workers], Kind.VM)
+    stage.lose_records()
+    stage.cloud.estate.groups.pop(workers[0].identity["resourceGroup"])
+    stage.cloud.reset_counts()
+    assert set(stage.provider.lookup(stage.location, workers).values()) == {None}
+    assert sum(stage.cloud.calls.values()) <= 2
+    assert len(stage.provider.terminate(workers).done) == 5
 
 
 def test_a_deployment_under_way_is_stopped_and_its_record_goes_with_the_next_look(
@@ -109,6 +140,16 @@ def test_a_deployment_that_is_over_loses_its_record_with_its_machine(
     assert len(stage.provider.terminate(launched(stage)).done) == 2
     assert not stage.records()
     assert everything(stage) == []
+
+
+def test_a_record_that_is_gone_is_not_deleted_once_more(azure_by_template: AzureStage) -> None:
+    stage = azure_by_template
+    workers = launched(stage)
+    stage.lose_records()
+    stage.cloud.reset_counts()
+    assert len(stage.provider.terminate(workers).done) == 2
+    assert stage.cloud.calls_of("deployments.cancel") == 2
+    assert stage.cloud.calls_of("deployments.delete") == 0
 
 
 def test_workers_without_an_address_are_found_by_one_list(azure: AzureStage) -> None:
@@ -203,12 +244,12 @@ def test_what_cannot_be_removed_is_told_and_what_is_gone_is_done(azure: AzureSta
     found = leftovers(azure)
     gone = replace(found[0], resource_id=f"{found[0].resource_id}-x")
     azure.cloud.faults.add(
-        ArmFault(FaultKind.ERROR, "disks.delete", code="TooManyRequests", retry_after=9, times=None)
+        ArmFault(FaultKind.ERROR, "disks.delete", code="InternalServerError", times=None)
     )
     removed = azure.provider.remove(azure.location, [*found, gone])
     disks = {one.resource_id for one in found if one.kind == "disk"}
-    assert disks <= removed.failed.keys()
-    assert all(isinstance(error, ThrottledError) for error in removed.failed.values())
+    assert removed.failed.keys() == disks
+    assert removed.done == {one.resource_id for one in (*found, gone)} - disks
 
 
 @pytest.mark.parametrize("action", ["disks.listAll", "resourceGroups.list", "deployments.list"])
@@ -232,3 +273,15 @@ def test_records_of_others_and_of_what_goes_on_are_left_alone(
     assert record.worker == WorkerKey("proj/linux", "eastus", worker.key.worker_id)
     stage.provider.remove(stage.location, [record])
     assert len(stage.records()) == 4
+
+
+def test_records_are_looked_for_where_orders_went(azure_by_template: AzureStage) -> None:
+    """A container that never launched anything there is told the place."""
+    stage = azure_by_template
+    launched(stage, count=1)
+    stage.vanish(stage.provider.machines(stage.order())[0].key)
+    for kind in (Kind.NIC, Kind.IP, Kind.DISK):
+        stage.cloud.forget([one.name for one in stage.cloud.resources(kind)], kind)
+    assert list(stage.provider.leftovers(stage.location)) == []
+    (record,) = stage.provider.leftovers(stage.location, {"rg-templates", "rg-gone"})
+    assert record.kind == "deployment"

@@ -21,7 +21,13 @@ from worker_manager.core.errors import (
     QuotaExceededError,
     ThrottledError,
 )
-from worker_manager.providers.azure.errors import cloud_errors, failure, says_little
+from worker_manager.providers.azure.errors import (
+    cloud_errors,
+    failure,
+    is_missing,
+    says_little,
+    unless_missing,
+)
 
 
 class Response:
@@ -102,6 +108,35 @@ def test_codes_mean_what_their_family_means(
     error = ours(answered(status, said(code, message)))
     assert type(error) is kind
     assert error.code == code
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "missing"),
+    [
+        (404, "ResourceNotFound", True),
+        (404, "NotFound", True),
+        (404, "DeploymentNotFound", True),
+        (404, "ResourceGroupNotFound", True),
+        (404, "SubscriptionNotFound", False),
+        (404, "InvalidResourceType", False),
+        (404, "NeverHeardOf", False),
+        (400, "ResourceNotFound", False),
+    ],
+)
+def test_not_every_404_says_that_a_thing_is_gone(status: int, code: str, missing: bool) -> None:
+    """B37: a subscription that is not found, or a path, proves nothing."""
+    error = answered(status, said(code))
+    assert is_missing(error) is missing
+    assert not is_missing(answered(404, "<html>"))
+
+    def call() -> None:
+        raise error
+
+    if missing:
+        assert unless_missing(call) is None
+        return
+    with pytest.raises(CloudError):
+        unless_missing(call)
 
 
 def test_the_launch_config_is_to_blame_only_where_one_was_sent() -> None:

@@ -14,6 +14,7 @@ from infra.local.clouds.faults import FaultKind
 from tests.providers.azure.machines_of_ours import launched, made
 from tests.providers.stages_azure import AZURE_BODY
 from worker_manager.core.errors import (
+    BadCredentialsError,
     CloudUnavailableError,
     InvalidLaunchConfigError,
     OutOfCapacityError,
@@ -101,6 +102,41 @@ def test_a_record_that_is_to_be_kept_is_kept(azure_by_template: AzureStage) -> N
     assert made(stage, workers) == workers
     assert calls(stage) == before
     assert not list(stage.provider.leftovers(stage.location))
+
+
+def test_a_record_that_is_to_be_kept_is_read_to_its_end_though_a_list_showed_its_machine(
+    azure_by_template: AzureStage,
+) -> None:
+    stage = azure_by_template
+    stage.slow_down()
+    (worker,) = launched(stage, count=1, manager={"keepDeployment": True})
+    (seen,) = stage.provider.instances(stage.location)
+    merged = replace(worker, identity={**worker.identity, **seen.identity})
+    assert isinstance(step_of(stage, merged), Pending)
+
+
+def test_once_azure_says_to_wait_no_more_records_are_deleted(
+    azure_by_template: AzureStage,
+) -> None:
+    stage = azure_by_template
+    workers = launched(stage, count=60)
+    stage.cloud.faults.add(
+        ArmFault(FaultKind.ERROR, "deployments.delete", code="TooManyRequests", times=None)
+    )
+    steps = stage.provider.follow(stage.location, workers)
+    assert {type(step) for step in steps.values()} == {Pending}
+    assert stage.cloud.calls_of("deployments.delete") <= 32
+
+
+def test_a_subscription_that_is_not_found_proves_no_absence(stage_of_both: AzureStage) -> None:
+    """B37."""
+    (worker,) = launched(stage_of_both, count=1)
+    stage_of_both.cloud.faults.add(
+        ArmFault(FaultKind.ERROR, code="SubscriptionNotFound", times=None)
+    )
+    for ask in (stage_of_both.provider.lookup, stage_of_both.provider.follow):
+        with pytest.raises(BadCredentialsError):
+            ask(stage_of_both.location, [worker])
 
 
 def test_a_record_that_cannot_be_deleted_yet_keeps_its_worker_waiting(
@@ -241,7 +277,7 @@ class Operations:
     def __init__(self, *operations: dict[str, Any]) -> None:
         self.pages_of = [[{"properties": one} for one in operations]]
 
-    def pages(self, path: str) -> Any:
+    def pages(self, path: str, *, timeout: Any) -> Any:
         assert path.endswith("/deployments/deploy-1/operations")
         return self.pages_of
 
@@ -266,7 +302,9 @@ def test_a_silent_record_is_explained_by_its_operations() -> None:
         operation("Failed", "vm-1", {"error": {"code": "Conflict", "message": "hm"}}),
         operation("Failed", "vm-2", full),
     )
-    error = why_failed(cast("Arm", arm), record(error=SILENT), resource_group="rg")
+    error = why_failed(
+        cast("Arm", arm), record(error=SILENT), resource_group="rg", timeout=timedelta
+    )
     assert isinstance(error, OutOfCapacityError)
     assert str(error) == (
         "Microsoft.Compute/virtualMachines vm-1: Conflict: hm; "
@@ -277,13 +315,15 @@ def test_a_silent_record_is_explained_by_its_operations() -> None:
 def test_many_operations_that_failed_are_told_within_bounds() -> None:
     message = {"error": {"code": "SkuNotAvailable", "message": "x" * 2_000}}
     arm = Operations(*(operation("Failed", f"vm-{n}", message) for n in range(50)))
-    error = why_failed(cast("Arm", arm), record(error=SILENT), resource_group="rg")
+    error = why_failed(
+        cast("Arm", arm), record(error=SILENT), resource_group="rg", timeout=timedelta
+    )
     assert len(str(error)) == 10_000
 
 
 def test_a_cancelled_deployment_says_so_and_no_operations_are_read() -> None:
     cancelled = record(provisioningState="Canceled")
-    error = why_failed(cast("Arm", None), cancelled, resource_group="rg")
+    error = why_failed(cast("Arm", None), cancelled, resource_group="rg", timeout=timedelta)
     assert error.code == "Canceled"
 
 

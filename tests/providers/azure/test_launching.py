@@ -15,8 +15,10 @@ from infra.local.clouds.faults import FaultKind
 from tests.providers.orders import INPUTS
 from tests.providers.stages_azure import AZURE_BODY, AZURE_TEMPLATE_BODY, SUBNET
 from worker_manager.core.errors import (
+    CloudError,
     CloudUnavailableError,
     InvalidLaunchConfigError,
+    NotAuthorizedError,
     OutOfCapacityError,
     QuotaExceededError,
     ThrottledError,
@@ -247,16 +249,13 @@ def test_lost_answers_leave_an_order_open_and_its_repetition_finds_the_machines(
 
 def test_a_machine_that_is_there_already_is_left_as_it_is(azure: AzureStage) -> None:
     """Put only where there is none; a refusal for that reason is as good as an acceptance."""
-    fault(
-        azure,
-        FaultKind.ERROR,
-        "virtualMachines.put",
-        code="PreconditionFailed",
-        status=412,
-        times=2,
-    )
-    result = azure.provider.launch(azure.order())
+    azure.provider.launch(azure.order())
+    azure.cloud.reset_counts()
+    changed = azure.order(body={**AZURE_BODY, "tags": {"team": "b"}})
+    result = azure.provider.launch(changed)
     assert (len(result.machines), result.error, result.unanswered) == (2, None, None)
+    assert azure.cloud.refusals["PreconditionFailed", "eastus"] == 2
+    assert {one.tags["team"] for one in azure.cloud.machines()} == {"a"}
 
 
 def test_a_throttled_order_waits_as_long_as_it_is_told(azure: AzureStage) -> None:
@@ -290,7 +289,7 @@ def test_once_azure_says_to_wait_nothing_more_is_begun(azure: AzureStage) -> Non
     fault(azure, FaultKind.ERROR, "virtualMachines.put", code="TooManyRequests", times=None)
     with pytest.raises(ThrottledError):
         azure.provider.launch(azure.order(count=100))
-    assert azure.cloud.calls_of("virtualMachines.put") <= 16
+    assert azure.cloud.calls_of("virtualMachines.put") <= 32
 
 
 def test_a_resource_group_that_is_missing_is_made_once(azure_by_template: AzureStage) -> None:
@@ -301,6 +300,66 @@ def test_a_resource_group_that_is_missing_is_made_once(azure_by_template: AzureS
     assert stage.cloud.calls_of("resourceGroups.put") == 1
     made = stage.cloud.estate.groups["rg-new"]
     assert (made.location, made.tags["worker-manager:deployment"]) == ("eastus", "wm-test")
+
+
+def test_a_resource_group_that_was_deleted_is_made_anew(azure_by_template: AzureStage) -> None:
+    stage = azure_by_template
+    for order_id in ("wm-1", "wm-2"):
+        stage.cloud.estate.groups.pop("rg-templates")
+        assert len(stage.provider.launch(stage.order(order_id=order_id)).machines) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("AuthorizationFailed", NotAuthorizedError),
+        ("TooManyRequests", ThrottledError),
+        ("InternalServerError", CloudUnavailableError),
+    ],
+)
+def test_a_resource_group_that_cannot_be_made_is_the_answer(
+    azure_by_template: AzureStage, code: str, error: type[CloudError]
+) -> None:
+    stage = azure_by_template
+    stage.cloud.estate.groups.pop("rg-templates")
+    fault(stage, FaultKind.ERROR, "resourceGroups.put", code=code)
+    with pytest.raises(error) as caught:
+        stage.provider.launch(stage.order(count=8))
+    assert caught.value.code == code
+    assert stage.cloud.calls_of("resourceGroups.put") == 1
+
+
+def test_a_resource_group_that_somebody_made_elsewhere_meanwhile_is_as_good(
+    azure_by_template: AzureStage,
+) -> None:
+    stage = azure_by_template
+    fault(
+        stage,
+        FaultKind.ERROR,
+        "deployments.put",
+        code="ResourceGroupNotFound",
+        times=2,
+        message="Resource group 'RG-Templates' could not be found.",
+    )
+    fault(stage, FaultKind.ERROR, "resourceGroups.put", code="InvalidResourceGroupLocation")
+    assert len(stage.provider.launch(stage.order()).machines) == 2
+
+
+def test_a_resource_group_that_a_template_misses_is_nobodys_to_make(
+    azure_by_template: AzureStage,
+) -> None:
+    stage = azure_by_template
+    fault(
+        stage,
+        FaultKind.ERROR,
+        "deployments.put",
+        code="ResourceGroupNotFound",
+        times=2,
+        message="Resource group 'theirs' could not be found.",
+    )
+    with pytest.raises(InvalidLaunchConfigError):
+        stage.provider.launch(stage.order())
+    assert not stage.cloud.calls_of("resourceGroups.put")
 
 
 def test_the_providers_own_resource_group_is_never_made(azure_by_template: AzureStage) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from infra.local.clouds.arm import Power
+from infra.local.clouds.arm import Fate, Outcome, Power, Step
 from tests.providers.azure.machines_of_ours import launched
 from tests.providers.stages_azure import AZURE_BODY
 from worker_manager.core.errors import OutOfCapacityError
-from worker_manager.core.model import MachineStatus
-from worker_manager.providers.azure.machines import RunTime, run_time, status
+from worker_manager.core.model import MachineStatus, State
+from worker_manager.providers.azure.machines import RunTime, run_time, status, why_failed
 
 if TYPE_CHECKING:
     from tests.providers.stages_azure import AzureStage
@@ -30,11 +31,9 @@ def vm(state: str, **tags: str) -> dict[str, Any]:
     [
         ("Creating", RunTime(), PENDING),
         ("Creating", RunTime("running"), PENDING),
-        ("Creating", None, PENDING),
         ("Succeeded", RunTime("starting"), RUNNING),
         ("Succeeded", RunTime("running"), RUNNING),
         ("Succeeded", RunTime(), RUNNING),
-        ("Succeeded", None, RUNNING),
         ("Updating", RunTime("running"), RUNNING),
         ("NeverHeardOf", RunTime("neverHeardOf"), RUNNING),
         ("Succeeded", RunTime("stopping"), STOPPED),
@@ -44,17 +43,41 @@ def vm(state: str, **tags: str) -> dict[str, Any]:
         ("Deleting", RunTime("running"), STOPPING),
         ("Deleting", RunTime("deallocated"), STOPPING),
         ("Failed", RunTime("running", "OSProvisioningTimedOut"), RUNNING),
-        ("Failed", None, RUNNING),
-        ("Failed", RunTime("", "AllocationFailed"), STOPPED),
-        ("Failed", RunTime(), STOPPED),
-        ("Canceled", RunTime(), STOPPED),
+        ("Failed", RunTime("", "AllocationFailed"), PENDING),
+        ("Failed", RunTime("neverHeardOf"), PENDING),
+        ("Failed", RunTime(), PENDING),
+        ("Failed", RunTime("deallocated"), STOPPED),
+        ("Canceled", RunTime("running"), RUNNING),
+        ("Canceled", RunTime(), PENDING),
     ],
 )
-def test_two_states_make_one(state: str, seen: RunTime | None, expected: MachineStatus) -> None:
-    """B32: nobody acts on a failure of which it is not known that the machine does not run."""
-    found, error = status(vm(state), seen)
-    assert found is expected
-    assert (error is not None) is (state in ("Failed", "Canceled") and expected is STOPPED)
+def test_two_states_make_one(state: str, seen: RunTime, expected: MachineStatus) -> None:
+    """B32: a failure alone is no reason to act: a worker may have registered all the same."""
+    assert status(vm(state), seen) is expected
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAIL, Outcome.RUNS_ANYWAY])
+def test_a_list_gives_nobody_up_whose_provisioning_failed(
+    stage_of_both: AzureStage, outcome: Outcome
+) -> None:
+    """B32: whoever awaits it asks by itself; a registered worker goes on."""
+    stage = stage_of_both
+    fate = Fate(Step.CREATE, outcome, kind="virtualMachines", code="AllocationFailed")
+    stage.cloud.fates.add(fate)
+    (worker,) = launched(stage, count=1)
+    runs = outcome is Outcome.RUNS_ANYWAY
+    (listed,) = stage.provider.instances(stage.location)
+    assert (listed.status, listed.failure) == (RUNNING if runs else PENDING, None)
+
+    registered = replace(worker, state=State.RUNNING)
+    seen = stage.provider.lookup(stage.location, [registered])[worker.key]
+    assert seen is not None
+    assert (seen.status, seen.failure) == (RUNNING if runs else PENDING, None)
+
+    awaited = stage.provider.lookup(stage.location, [worker])[worker.key]
+    assert awaited is not None
+    assert awaited.status is (RUNNING if runs else STOPPED)
+    assert isinstance(awaited.failure, OutOfCapacityError) is not runs
 
 
 def test_why_a_machine_failed_is_told_unless_its_launch_config_tolerates_it() -> None:
@@ -66,11 +89,12 @@ def test_why_a_machine_failed_is_told_unless_its_launch_config_tolerates_it() ->
     }
     seen = run_time(view)
     assert seen == RunTime("", "AllocationFailed", "no room")
-    _, error = status(vm("Failed"), seen)
+    error = why_failed(vm("Failed"), seen)
     assert isinstance(error, OutOfCapacityError)
     assert str(error) == "AllocationFailed: no room"
     tolerant = vm("Failed", **{"worker-manager:tolerated": "Other,allocationfailed"})
-    assert status(tolerant, seen) == (RUNNING, None)
+    assert (status(tolerant, seen), why_failed(tolerant, seen)) == (RUNNING, None)
+    assert why_failed(vm("Succeeded"), seen) is None
 
 
 def test_one_list_of_models_and_one_of_states_whatever_their_number(azure: AzureStage) -> None:

@@ -10,6 +10,7 @@ from azure.identity import ClientSecretCredential
 
 from worker_manager.core.errors import MalformedSecretError
 from worker_manager.providers.azure.setup import start
+from worker_manager.providers.azure.signing_in import SharedToken
 from worker_manager.providers.protocol import Names, Setup, Slots, Stepwise, Sweeps
 
 if TYPE_CHECKING:
@@ -30,11 +31,17 @@ def setup(secret: Any, **given: Any) -> Setup:
 def test_a_service_principal_may_be_written_as_ours_or_as_the_references(
     secret: dict[str, str],
 ) -> None:
-    provider = start(setup(secret))
-    arm = provider._arm
-    assert isinstance(arm.credential, ClientSecretCredential)
-    assert provider.locations([]) == frozenset()
+    arm = start(setup(secret))._arm
+    assert isinstance(arm.credential, SharedToken)
+    assert isinstance(arm.credential._credential, ClientSecretCredential)
     assert arm.compute._config.base_url == "https://management.azure.com"
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "https://arm.example.com"])
+def test_a_principal_that_is_given_is_used_wherever_the_cloud_is(endpoint: str) -> None:
+    arm = start(setup(OURS, endpoint=endpoint))._arm
+    assert isinstance(arm.credential, SharedToken)
+    assert arm.compute._config.base_url == endpoint
 
 
 @pytest.mark.parametrize("secret", ["hush", '["hush"]', "", {}, {**OURS, "clientSecret": 7}])
@@ -51,15 +58,22 @@ def test_what_is_missing_in_the_settings_is_named(missing: str) -> None:
         start(setup(OURS, options=options))
 
 
-@pytest.mark.parametrize("endpoint", ["http://10.0.0.1", "https://example.com", "127.0.0.1", ""])
-def test_a_token_is_sent_to_azure_or_to_this_machine_and_nowhere_else(endpoint: str) -> None:
+def test_an_endpoint_elsewhere_needs_tls_and_a_principal() -> None:
     with pytest.raises(ValueError, match="loopback"):
-        start(setup(OURS, endpoint=endpoint))
+        start(setup(OURS, endpoint="http://10.0.0.1"))
+    with pytest.raises(MalformedSecretError):
+        start(setup("{}", endpoint="https://arm.example.com"))
 
 
-def test_a_simulated_azure_asks_for_no_secret(azure: AzureStage) -> None:
-    provider = start(setup("", endpoint=azure.url))
+@pytest.mark.parametrize("secret", ["", "{}"])
+def test_a_simulated_azure_asks_for_no_secret(azure: AzureStage, secret: str) -> None:
+    provider = start(setup(secret, endpoint=azure.url))
     assert list(provider.instances(azure.location)) == []
+
+
+def test_half_a_principal_is_refused_on_this_machine_too() -> None:
+    with pytest.raises(MalformedSecretError, match="tenantId"):
+        start(setup({"clientSecret": "hush"}, endpoint="http://127.0.0.1:1"))
 
 
 def test_the_provider_can_all_that_azure_needs(azure: AzureStage) -> None:

@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from tests.providers.google.wire import ACCOUNT, BODY, PROJECT, ZONE, an_order
 from worker_manager.core.errors import (
-    CloudError,
-    CloudUnavailableError,
     InvalidLaunchConfigError,
-    NotReachedError,
-    OutOfCapacityError,
-    QuotaExceededError,
-    ThrottledError,
 )
 from worker_manager.providers.google.launch import (
     inserts,
-    launched,
     machine_name,
-    new_machine,
     request_id,
 )
-
-if TYPE_CHECKING:
-    from worker_manager.core.model import LaunchOrder
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 
@@ -98,6 +86,12 @@ def test_what_is_ours_wins_over_the_launch_config() -> None:
 def test_a_description_of_its_own_comes_before_the_pools() -> None:
     assert the_instance()["description"] == "Linux for everybody"
     assert the_instance(description="mine")["description"] == "mine"
+
+
+def test_a_pools_description_is_cut_to_what_the_cloud_takes() -> None:
+    order = an_order(inputs={**an_order().inputs, "description": "x" * 5_000})
+    (request, _) = inserts(order, service_account=ACCOUNT).requests
+    assert request.instance_resource.description == "x" * 2_048
 
 
 def test_only_disks_that_the_cloud_makes_and_keeps_are_labelled() -> None:
@@ -173,66 +167,3 @@ def test_only_the_machines_that_are_still_wanted_are_asked_for() -> None:
     (request,) = inserts(an_order(only=frozenset({wanted})), service_account=ACCOUNT).requests
 
     assert request.instance_resource.name == wanted
-
-
-def machine(order: LaunchOrder, number: int) -> Any:
-    return new_machine(order, str(number), {"name": f"m{number}"})
-
-
-FULL = OutOfCapacityError("full")
-QUOTA = QuotaExceededError("quota")
-SLOW = ThrottledError("slow", retry_after=timedelta(seconds=1))
-SLOWER = ThrottledError("slower", retry_after=timedelta(seconds=30))
-LOST = CloudUnavailableError("lost")
-UNREACHED = NotReachedError("unreached")
-
-
-@pytest.mark.parametrize(
-    ("errors", "refused", "error", "unanswered"),
-    [
-        ([], 0, None, None),
-        ([FULL, QUOTA], 2, FULL, None),
-        ([LOST], 0, None, LOST),
-        ([FULL, SLOW, SLOWER, LOST], 1, FULL, SLOWER),
-        ([UNREACHED, LOST], 0, None, LOST),
-        ([UNREACHED], 0, None, UNREACHED),
-    ],
-)
-def test_what_an_order_brought_is_told_machine_by_machine(
-    errors: list[CloudError],
-    refused: int,
-    error: CloudError | None,
-    unanswered: CloudError | None,
-) -> None:
-    """B40: some made, some refused, some nobody knows."""
-    one = machine(an_order(), 1)
-    found = launched([*errors, one])
-
-    assert found.machines == (one,)
-    assert (found.refused, found.error) == (refused, error)
-    assert str(found.unanswered) == str(unanswered)
-    assert _is_doubtful(found.unanswered) is (LOST in errors)
-    assert found.follow_after == timedelta(seconds=10)
-
-
-@pytest.mark.parametrize(
-    ("errors", "raised"),
-    [
-        ([FULL, QUOTA], FULL),
-        ([FULL, LOST], LOST),
-        ([LOST, SLOW], SLOW),
-        ([UNREACHED, UNREACHED], UNREACHED),
-    ],
-)
-def test_an_order_that_brought_no_machine_is_an_error(
-    errors: list[CloudError], raised: CloudError
-) -> None:
-    with pytest.raises(CloudError) as caught:
-        launched(errors)
-    assert (type(caught.value), str(caught.value)) == (type(raised), str(raised))
-    assert _is_doubtful(caught.value) is (LOST in errors)
-
-
-def _is_doubtful(error: CloudError | None) -> bool:
-    """Whether an order is left of which something may have been done."""
-    return error is LOST or (isinstance(error, ThrottledError) and error.is_doubtful)

@@ -107,5 +107,13 @@ def test_a_machine_whose_labels_were_spoilt_is_left_out_with_a_warning(
     assert "machine of ours without a pool label" in caplog.text
 
 
+def test_what_cannot_be_read_of_a_machine_is_an_error_of_ours(wire: Wire) -> None:
+    garbled = instance()
+    del garbled["status"]
+    wire.says(page(garbled))
+    with pytest.raises(CloudUnavailableError):
+        list(wire.provider().instances(PROJECT))
+
+
 def test_an_empty_project_has_no_machines(wire: Wire) -> None:
     assert listed(wire, Answer(200, {})) == []

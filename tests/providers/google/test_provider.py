@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +29,7 @@ from worker_manager.core.errors import (
     QuotaExceededError,
     ThrottledError,
 )
-from worker_manager.core.model import MachineStatus
+from worker_manager.core.model import MachineStatus, State
 from worker_manager.providers.google.launch import machine_name
 from worker_manager.providers.protocol import Failed, Leftover, Made, Pending, Stepwise, Sweeps
 
@@ -152,8 +154,8 @@ UNKNOWN = not_found("instances/42")
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        ([operation("RUNNING")], Pending(timedelta(seconds=10))),
-        ([operation("PENDING")], Pending(timedelta(seconds=10))),
+        ([operation("RUNNING")], Pending(timedelta(seconds=20))),
+        ([operation("PENDING")], Pending(timedelta(seconds=20))),
         ([operation("DONE")], Made({"name": "proj-linux-x"})),
         ([FORGOTTEN, Answer(200, OURS)], Made({"name": "proj-linux-x"})),
         ([operation("DONE", errors=FULL)], OutOfCapacityError),
@@ -176,6 +178,14 @@ def test_what_became_of_an_accepted_machine_is_followed(
 
     assert (type(step.error) if isinstance(step, Failed) else step) == expected
     assert wire.calls[0].path == f"{PATH}/operations/operation-42"
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.STOPPING])
+def test_a_worker_that_registered_is_made_and_nobody_is_asked(wire: Wire, state: State) -> None:
+    """B32: it outlives every doubt about its making."""
+    worker = replace(a_worker(operation="operation-42"), state=state)
+    step = wire.provider().follow(PROJECT, [worker])[worker.key]
+    assert (step, wire.calls) == (Made({"name": "proj-linux-x"}), [])
 
 
 def test_a_machine_without_an_operation_is_made_if_it_is_there(wire: Wire) -> None:
@@ -267,3 +277,17 @@ def test_disks_that_no_machine_uses_are_found_and_removed(wire: Wire) -> None:
 
     assert removed.done == {leftover.resource_id, others[0].resource_id}
     assert removed.failed.keys() == {others[1].resource_id}
+
+
+def test_a_disk_of_a_whole_region_is_left_alone_with_a_warning(
+    wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    """We make none, so that somebody gave it our labels; it is in no zone."""
+    regional = disk("regional", region="regions/us-central1")
+    del regional["zone"]
+    found = {"regions/us-central1": {"disks": [regional]}, "zones/z": {"disks": [disk("lone")]}}
+    wire.says(Answer(200, {"items": found}))
+    with caplog.at_level(logging.WARNING):
+        (leftover,) = wire.provider().leftovers(PROJECT)
+    assert leftover.resource_id.endswith("/disks/lone")
+    assert [record.message for record in caplog.records] == ["a disk of ours in no zone"]

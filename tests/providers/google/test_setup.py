@@ -102,4 +102,5 @@ def test_an_endpoint_elsewhere_needs_tls_and_a_key(key: dict[str, str]) -> None:
         start(a_setup(json.dumps(key), "http://192.0.2.1:80"))
     with pytest.raises(MalformedSecretError):
         start(a_setup("{}", "https://compute.example.com"))
-    assert start(a_setup(json.dumps(key), "https://compute.example.com")).provider_id == "google"
+    provider = start(a_setup(json.dumps(key), "https://compute.example.com"))
+    assert provider._clients.base == "https://compute.example.com/compute/v1"

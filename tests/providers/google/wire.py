@@ -15,9 +15,9 @@ from google.auth.credentials import AnonymousCredentials
 
 from tests.providers.orders import DEPLOYMENT, INPUTS, NOW
 from worker_manager.core.model import LaunchOrder, Location, State, Worker, WorkerKey
-from worker_manager.providers.google.calls import Calls
-from worker_manager.providers.google.clients import Clients
+from worker_manager.providers.google.clients import MAX_CONNECTIONS, Clients
 from worker_manager.providers.google.provider import GoogleProvider
+from worker_manager.providers.visit import Visits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -99,13 +99,13 @@ def _nobody() -> AnonymousCredentials:
     return AnonymousCredentials()  # type: ignore[no-untyped-call]
 
 
-def a_provider(clients: Clients, *, deployment: str = DEPLOYMENT, **calls: Any) -> GoogleProvider:
+def a_provider(clients: Clients, *, deployment: str = DEPLOYMENT, **visits: Any) -> GoogleProvider:
     return GoogleProvider(
         provider_id="google",
         deployment=deployment,
         service_account=ACCOUNT,
         clients=clients,
-        calls=Calls(**calls),
+        visits=Visits(parallel=MAX_CONNECTIONS, **visits),
     )
 
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.errors import CloudError, ThrottledError
+from worker_manager.core.errors import CloudError
+from worker_manager.providers.answers import failures
 from worker_manager.providers.aws.errors import cloud_errors
 from worker_manager.providers.aws.listing import DEPLOYMENT_TAG, POOL_TAG
 from worker_manager.providers.protocol import Leftover, Removed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from mypy_boto3_ec2 import EC2Client
 
+    from worker_manager.providers.visit import Visit
+
 PAGE_SIZE = 500
 """The most that DescribeVolumes gives at once."""
+GONE_CODE = "InvalidVolume.NotFound"
 
 
 def list_volumes(client: EC2Client, *, deployment: str) -> Iterator[Leftover]:
@@ -51,26 +55,17 @@ def list_volumes(client: EC2Client, *, deployment: str) -> Iterator[Leftover]:
         request["NextToken"] = token
 
 
-def delete_volumes(client: EC2Client, leftovers: Iterable[Leftover]) -> Removed:
-    """Delete volumes one by one; when EC2 asks to wait, the rest is left to the next sweep."""
-    done: set[str] = set()
-    failed: dict[str, CloudError] = {}
-    throttled: ThrottledError | None = None
-    for leftover in leftovers:
-        name = leftover.resource_id
-        if throttled is not None:
-            failed[name] = throttled
-            continue
+def delete_volumes(client: EC2Client, visit: Visit, leftovers: Sequence[Leftover]) -> Removed:
+    """Delete volumes side by side; what there is no time for is left to the next sweep."""
+    ids = [leftover.resource_id for leftover in leftovers]
+
+    def delete(volume_id: str) -> None:
         try:
             with cloud_errors():
-                client.delete_volume(VolumeId=name)
-        except ThrottledError as error:
-            throttled = failed[name] = error
+                client.delete_volume(VolumeId=volume_id)
         except CloudError as error:
-            if error.code != "InvalidVolume.NotFound":
-                failed[name] = error
-                continue
-            done.add(name)
-        else:
-            done.add(name)
-    return Removed(frozenset(done), failed)
+            if error.code != GONE_CODE:
+                raise
+
+    failed = failures(ids, visit.each(delete, ids))
+    return Removed(frozenset(ids) - failed.keys(), failed)

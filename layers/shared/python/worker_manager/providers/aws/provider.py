@@ -8,7 +8,6 @@ sightings), ``by_id`` (why one bad id spoils nothing), ``errors`` (what EC2's co
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -31,9 +30,11 @@ from worker_manager.providers.aws.listing import (
 )
 from worker_manager.providers.aws.reading import read_only_needed, read_times_fast
 from worker_manager.providers.protocol import Terminated
+from worker_manager.providers.visit import CONNECT_TIMEOUT, READ_TIMEOUT, Visits
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import timedelta
 
     import boto3
     from mypy_boto3_ec2 import EC2Client
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
     from worker_manager.providers.aws.by_id import Outcome
     from worker_manager.providers.protocol import Launched, Leftover, Removed
 
-CONNECT_TIMEOUT = timedelta(seconds=3)
-READ_TIMEOUT = timedelta(seconds=20)
 MAX_CONNECTIONS = 16
 """A client serves this many threads without opening connections anew."""
 
@@ -82,6 +81,9 @@ class AwsProvider:
             connect_timeout=CONNECT_TIMEOUT.total_seconds(),
             read_timeout=read_timeout.total_seconds(),
             max_pool_connections=MAX_CONNECTIONS,
+        )
+        self._visits = Visits(
+            parallel=MAX_CONNECTIONS, read_timeout=read_timeout, least_read=read_timeout
         )
         self._clients: dict[Location, EC2Client] = {}
         self._lock = Lock()
@@ -152,12 +154,12 @@ class AwsProvider:
         return Terminated(frozenset(done), failed)
 
     def leftovers(self, location: Location, places: Collection[str] = ()) -> Iterator[Leftover]:
-        """Volumes of our deployment in a region that no instance uses."""
+        """Volumes of our deployment in a region that no instance uses; EC2 has no ``places``."""
         return list_volumes(self._client(location), deployment=self._deployment)
 
     def remove(self, location: Location, leftovers: Sequence[Leftover]) -> Removed:
         """Delete such volumes; unknown to EC2 is as good as deleted."""
-        return delete_volumes(self._client(location), leftovers)
+        return delete_volumes(self._client(location), self._visits.begin(), leftovers)
 
     def _terminate(self, location: Location, ids: list[str]) -> Outcome:
         """Terminate instances of one region."""

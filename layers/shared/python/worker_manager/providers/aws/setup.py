@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import boto3
 
 from worker_manager.core.errors import MalformedSecretError
-from worker_manager.providers.aws.provider import READ_TIMEOUT, AwsProvider
+from worker_manager.providers.aws.provider import AwsProvider
+from worker_manager.providers.visit import READ_TIMEOUT
 
 if TYPE_CHECKING:
     from worker_manager.providers.protocol import Setup

@@ -12,7 +12,6 @@ Single resources are handled by the SDK's own operations; lists and template dep
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -25,18 +24,21 @@ from azure.mgmt.core.policies import ARMChallengeAuthenticationPolicy
 from requests import Session
 from requests.adapters import HTTPAdapter
 
+from worker_manager.providers.visit import CONNECT_TIMEOUT, READ_TIMEOUT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import timedelta
 
     from azure.core.credentials import TokenCredential
     from azure.core.rest import HttpResponse
     from azure.mgmt.network import NetworkManagementClient
 
     from worker_manager.core.model import Json
+    from worker_manager.providers.visit import TimeLeft
 
 PUBLIC_CLOUD = "https://management.azure.com"
-CONNECT_TIMEOUT = timedelta(seconds=3)
-READ_TIMEOUT = timedelta(seconds=20)
+SCOPE = f"{PUBLIC_CLOUD}/.default"
 MAX_CONNECTIONS = 32
 """The transport serves this many threads without opening connections anew."""
 
@@ -86,10 +88,14 @@ class Arm:
                 RequestIdPolicy(),
                 UserAgentPolicy("worker-manager", user_agent_use_env=False),
                 *([_AllowHttp()] if self.endpoint else []),
-                ARMChallengeAuthenticationPolicy(self.credential, f"{PUBLIC_CLOUD}/.default"),
+                ARMChallengeAuthenticationPolicy(self.credential, SCOPE),
             ],
         }
         self.compute = ComputeManagementClient(self.credential, self.subscription, **self._options)
+
+    def sign_in(self) -> None:
+        """Have a token, so that no call has to wait for one; raises what the credential raises."""
+        self.credential.get_token(SCOPE)
 
     @property
     def network(self) -> NetworkManagementClient:
@@ -108,10 +114,10 @@ class Arm:
         method: str,
         path: str,
         *,
+        timeout: timedelta,
         version: str = RESOURCES_API,
         params: Mapping[str, str] | None = None,
         body: Json | None = None,
-        timeout: timedelta | None = None,
     ) -> HttpResponse:
         """One request below the subscription; the SDK's ``HttpResponseError`` if it is refused."""
         request = HttpRequest(
@@ -120,18 +126,26 @@ class Arm:
             params={"api-version": version, **(params or {})},
             json=body,
         )
-        return self._sent(request, timeout or self.read_timeout)
+        return self._sent(request, timeout)
 
     def pages(
-        self, path: str, *, version: str = RESOURCES_API, params: Mapping[str, str] | None = None
+        self,
+        path: str,
+        *,
+        timeout: TimeLeft,
+        version: str = RESOURCES_API,
+        params: Mapping[str, str] | None = None,
     ) -> Iterator[list[Json]]:
-        """A list below the subscription, page by page, to its end or the SDK's error."""
-        answer = read(self.send("GET", path, version=version, params=params))
+        """A list below the subscription, page by page, to its end or the SDK's error.
+
+        ``timeout`` is asked before each page.
+        """
+        answer = read(self.send("GET", path, timeout=timeout(), version=version, params=params))
         while True:
             yield answer["value"]
             if not answer.get("nextLink"):
                 return
-            answer = read(self._sent(HttpRequest("GET", answer["nextLink"]), self.read_timeout))
+            answer = read(self._sent(HttpRequest("GET", answer["nextLink"]), timeout()))
 
     def _sent(self, request: HttpRequest, timeout: timedelta) -> HttpResponse:
         response = self.compute.send_request(request, read_timeout=timeout.total_seconds())

@@ -126,15 +126,20 @@ WRAPPERS: tuple[Rule, ...] = (
 )
 """Codes that say little; they count only where no other does."""
 
+MISSING = frozenset({"NotFound", "ResourceNotFound", "DeploymentNotFound", "ResourceGroupNotFound"})
+"""What a 404 says of a thing that does not exist, or whose resource group does not.
+
+A subscription that is not found proves nothing, nor does a 404 that says something else."""
+
 SAYS_LITTLE = frozenset(rule.code for rule in WRAPPERS)
 
 
-def classify(code: str, message: str, *, status: int) -> type[CloudError] | None:
-    """Our word for Azure's ``code``; ``None`` for one nobody has met.  ``status`` is HTTP's."""
+def classify(code: str, message: str) -> type[CloudError] | None:
+    """Our word for Azure's ``code``; ``None`` for one nobody has met."""
     for rule in (*RULES, *WRAPPERS):
         if fnmatchcase(code, rule.code) and rule.says in message:
             return rule.error
-    return of_status(status)
+    return None
 
 
 def of_status(status: int) -> type[CloudError] | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Json, LaunchOrder
     from worker_manager.providers.azure.arm import Arm
     from worker_manager.providers.azure.naming import MachineNames
+    from worker_manager.providers.visit import TimeLeft
 
 FULL = 800
 """Records that a resource group has room for ("Deployment history quota")."""
@@ -85,7 +86,7 @@ def has_ended(record: Json) -> bool:
     return state_of(record) in ENDED
 
 
-def why_failed(arm: Arm, record: Json, *, resource_group: str) -> CloudError:
+def why_failed(arm: Arm, record: Json, *, resource_group: str, timeout: TimeLeft) -> CloudError:
     """Why a deployment failed, from its record, or from its operations if the record is silent.
 
     May raise the SDK's errors.
@@ -98,7 +99,7 @@ def why_failed(arm: Arm, record: Json, *, resource_group: str) -> CloudError:
     path = f"{deployment_path(resource_group, record['name'])}/operations"
     failed = [
         operation["properties"]
-        for page in arm.pages(path)
+        for page in arm.pages(path, timeout=timeout)
         for operation in page
         if str(operation["properties"].get("provisioningState", "")).lower() in FAILED
     ]

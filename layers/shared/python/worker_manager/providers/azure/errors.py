@@ -14,7 +14,7 @@ import json
 import logging
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from azure.core import exceptions as sdk
 
@@ -26,13 +26,21 @@ from worker_manager.core.errors import (
     NotReachedError,
     ThrottledError,
 )
-from worker_manager.providers.azure.codes import FULL_CODE, SAYS_LITTLE, classify, of_status
+from worker_manager.providers.azure.codes import (
+    FULL_CODE,
+    MISSING,
+    SAYS_LITTLE,
+    classify,
+    of_status,
+)
 from worker_manager.providers.azure.telling import Told, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 logger = logging.getLogger(__name__)
+
+_Answer = TypeVar("_Answer")
 
 DEFAULT_RETRY_AFTER = timedelta(seconds=10)
 """Azure nearly always says how long to wait; its buckets refill within seconds."""
@@ -74,9 +82,28 @@ def has_code(error: sdk.HttpResponseError, code: str) -> bool:
     return any(one.code == code for one in told(_body(error.response)))
 
 
-def failure(answer: Any, *, launching: bool = True, hide: Sequence[str] = ()) -> CloudError:
+def is_missing(error: sdk.HttpResponseError) -> bool:
+    """Whether Azure says that a thing itself does not exist, or the resource group it was in."""
+    return error.status_code == 404 and any(has_code(error, code) for code in MISSING)
+
+
+def unless_missing(call: Callable[[], _Answer]) -> _Answer | None:
+    """What a call answers; ``None`` for what does not exist.
+
+    Raises a ``CloudError`` for any other refusal.
+    """
+    with cloud_errors():
+        try:
+            return call()
+        except sdk.HttpResponseError as error:
+            if not is_missing(error):
+                raise
+            return None
+
+
+def failure(answer: Any) -> CloudError:
     """Our error for one that Azure tells of afterwards: in a record, a status, an operation."""
-    return _error(list(told(answer)), status=0, launching=launching, hide=hide)
+    return _error(list(told(answer)), status=0, launching=True, hide=())
 
 
 def says_little(answer: Any) -> bool:
@@ -151,7 +178,7 @@ def _most_telling(found: list[Told], status: int) -> tuple[Told, type[CloudError
         return next(iter(found), Told("TooManyRequests", "")), ThrottledError
     telling = [one for one in found if one.code not in SAYS_LITTLE]
     for one in (*telling, *found):
-        kind = classify(one.code, one.message, status=0)
+        kind = classify(one.code, one.message)
         if kind is not None:
             return one, kind
     return next(iter(found), Told("unknown", "no reason was given")), of_status(status)

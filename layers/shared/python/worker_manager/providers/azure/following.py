@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.errors import CloudError, CloudUnavailableError, ThrottledError
 from worker_manager.core.model import MachineStatus, State
+from worker_manager.providers.answers import failures, learned
 from worker_manager.providers.azure import deployments, reading
 from worker_manager.providers.azure.ending import delete_record
 from worker_manager.providers.azure.errors import cloud_errors
-from worker_manager.providers.azure.machines import identity, run_time, status
+from worker_manager.providers.azure.machines import identity, run_time, status, why_failed
 from worker_manager.providers.azure.tags import is_tolerated, tags_of
 from worker_manager.providers.protocol import Failed, Made, Pending
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Json, Worker, WorkerKey
     from worker_manager.providers.azure.arm import Arm
     from worker_manager.providers.azure.reading import Found
-    from worker_manager.providers.azure.visit import Visit
     from worker_manager.providers.protocol import Step
+    from worker_manager.providers.visit import Visit
 
 FOLLOW_AFTER = timedelta(seconds=5)
 """Between two looks at a creation; each is a list or two, however many machines are looked at."""
@@ -57,21 +58,17 @@ def follow(arm: Arm, visit: Visit, workers: Sequence[Worker]) -> Mapping[WorkerK
     asked = [worker for worker in followed if _wants_machine(records.get(worker.key))]
     machines = reading.machines(arm, visit, asked)
 
-    def judge(worker: Worker) -> tuple[WorkerKey, Step]:
+    def judge(worker: Worker) -> _Verdict:
         record = reading.sure(records.get(worker.key))
         vm = reading.sure(machines.get(worker.key))
         if reading.is_settled(worker):
-            verdict = _of_machine(worker, vm)
-        else:
-            verdict = _of_deployment(arm, worker, record, vm)
-        return worker.key, _tidied(arm, worker, verdict)
+            return _of_machine(worker, vm)
+        return _of_deployment(arm, visit, worker, record, vm)
 
-    answers = visit.each(judge, followed)
-    steps = dict(answer for answer in answers if not isinstance(answer, CloudError))
-    for answer in answers:
-        if isinstance(answer, CloudError) and not steps:
-            raise answer
-    return {**over, **steps}
+    verdicts = learned((worker.key for worker in followed), visit.each(judge, followed))
+    useless = [worker for worker in followed if _is_useless(worker, verdicts.get(worker.key))]
+    steps = {key: verdict.step for key, verdict in verdicts.items()}
+    return {**over, **steps, **_tidied(arm, visit, useless)}
 
 
 def _is_over(worker: Worker) -> bool:
@@ -92,31 +89,42 @@ def _of_machine(worker: Worker, vm: Json | None) -> _Verdict:
         return _Verdict(Made(_known(worker, vm)))
     if vm is None:
         return _Verdict(Failed(_vanished("it was being made, and is gone"), is_gone=True))
-    now, error = status(vm, run_time(vm["properties"].get("instanceView") or {}))
-    if now is MachineStatus.PENDING:
-        return _Verdict(Pending(FOLLOW_AFTER))
-    if now is MachineStatus.STOPPING:
-        return _Verdict(Failed(_vanished("it was being made, and is being deleted")))
+    seen = run_time(vm["properties"].get("instanceView") or {})
+    error = why_failed(vm, seen)
     if error is not None:
         return _Verdict(Failed(error))
-    return _Verdict(Made(_known(worker, vm)))
+    match status(vm, seen):
+        case MachineStatus.PENDING:
+            return _Verdict(Pending(FOLLOW_AFTER))
+        case MachineStatus.STOPPING:
+            return _Verdict(Failed(_vanished("it was being made, and is being deleted")))
+        case _:
+            return _Verdict(Made(_known(worker, vm)))
 
 
-def _of_deployment(arm: Arm, worker: Worker, record: Json | None, vm: Json | None) -> _Verdict:
+def _of_deployment(
+    arm: Arm, visit: Visit, worker: Worker, record: Json | None, vm: Json | None
+) -> _Verdict:
     """What became of a machine that a template was to make."""
     if record is not None and not deployments.has_ended(record):
         return _Verdict(Pending(FOLLOW_AFTER))
+    is_recorded = record is not None
     if worker.state is not State.REQUESTED:
-        return _Verdict(Made(_known(worker, vm)), is_recorded=True)
+        return _Verdict(Made(_known(worker, vm)), is_recorded=is_recorded)
     if record is None or deployments.state_of(record) == deployments.SUCCEEDED:
         if vm is not None:
-            return _Verdict(Made(_known(worker, vm)), is_recorded=True)
-        return _Verdict(Failed(_no_machine(worker, record), is_gone=True), is_recorded=True)
+            return _Verdict(Made(_known(worker, vm)), is_recorded=is_recorded)
+        return _Verdict(Failed(_no_machine(worker, record), is_gone=True), is_recorded=is_recorded)
     with cloud_errors():
-        error = deployments.why_failed(arm, record, resource_group=worker.identity["resourceGroup"])
+        error = deployments.why_failed(
+            arm,
+            record,
+            resource_group=worker.identity["resourceGroup"],
+            timeout=visit.timeout,
+        )
     if vm is not None and _may_register(vm, error):
-        return _Verdict(Made(_known(worker, vm)), is_recorded=True)
-    return _Verdict(Failed(error, is_gone=vm is None), is_recorded=True)
+        return _Verdict(Made(_known(worker, vm)), is_recorded=is_recorded)
+    return _Verdict(Failed(error, is_gone=vm is None), is_recorded=is_recorded)
 
 
 def _may_register(vm: Json, error: CloudError) -> bool:
@@ -140,21 +148,29 @@ def _vanished(what: str) -> CloudError:
 def _known(worker: Worker, vm: Json | None) -> dict[str, Any]:
     """What is known of a worker from now on; its deployment, only if the record is kept."""
     group = worker.identity["resourceGroup"]
-    names = ("deployment", "keepDeployment") if worker.identity.get("keepDeployment") else ()
-    kept = {name: worker.identity[name] for name in names}
+    kept: dict[str, Any] = {}
+    if worker.identity.get("keepDeployment"):
+        kept = {name: worker.identity[name] for name in ("deployment", "keepDeployment")}
+        kept["isSeenThrough"] = True
     if vm is None:
         return {**kept, "resourceGroup": group}
     return {**kept, **identity(group, vm)}
 
 
-def _tidied(arm: Arm, worker: Worker, verdict: _Verdict) -> Step:
-    """The step, once the record is deleted that it makes useless; pending while it could not be."""
-    if not verdict.is_recorded or worker.identity.get("keepDeployment"):
-        return verdict.step
-    try:
-        delete_record(arm, worker.identity["resourceGroup"], worker.identity["deployment"])
-    except ThrottledError as error:
-        return Pending(error.retry_after)
-    except CloudError:
-        return Pending(FOLLOW_AFTER)
-    return verdict.step
+def _is_useless(worker: Worker, verdict: _Verdict | None) -> bool:
+    """Whether a worker's record has told all, and nobody wants it kept."""
+    is_recorded = verdict is not None and verdict.is_recorded
+    return is_recorded and not worker.identity.get("keepDeployment")
+
+
+def _tidied(arm: Arm, visit: Visit, workers: Sequence[Worker]) -> dict[WorkerKey, Step]:
+    """Delete the records of these workers; those whose record stays are pending on that account."""
+
+    def tidy(worker: Worker) -> None:
+        delete_record(arm, visit, worker.identity["resourceGroup"], worker.identity["deployment"])
+
+    answers = visit.each(tidy, workers)
+    return {
+        key: Pending(error.retry_after if isinstance(error, ThrottledError) else FOLLOW_AFTER)
+        for key, error in failures((worker.key for worker in workers), answers).items()
+    }

@@ -9,19 +9,12 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError
 
-from worker_manager.core.errors import (
-    CloudError,
-    CloudUnavailableError,
-    InvalidLaunchConfigError,
-    NotReachedError,
-    ThrottledError,
-)
+from worker_manager.core.errors import CloudError, InvalidLaunchConfigError
 from worker_manager.core.model import (
     Location,
     MachineStatus,
@@ -29,6 +22,7 @@ from worker_manager.core.model import (
     WorkerKey,
     canonical_json,
 )
+from worker_manager.providers.answers import launched
 from worker_manager.providers.azure.arm import deployment_path, group_path, raw
 from worker_manager.providers.azure.deployments import ACTIVE_CODE, deployment, keeps_record
 from worker_manager.providers.azure.errors import cloud_errors, has_code
@@ -38,15 +32,13 @@ from worker_manager.providers.azure.machines import identity
 from worker_manager.providers.azure.naming import admin_password, machine_names
 from worker_manager.providers.azure.places import Place, place_of
 from worker_manager.providers.azure.tags import DEPLOYMENT_TAG, order_tags
-from worker_manager.providers.protocol import Launched
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from worker_manager.core.model import LaunchOrder
     from worker_manager.providers.azure.arm import Arm
     from worker_manager.providers.azure.naming import MachineNames
-    from worker_manager.providers.azure.visit import Visit
+    from worker_manager.providers.protocol import Launched
+    from worker_manager.providers.visit import Visit
 
 
 @dataclass(slots=True)
@@ -60,8 +52,6 @@ class Launcher:
     location: Location
     resource_group: str
     secret: bytes = field(repr=False)
-    _made_groups: set[str] = field(default_factory=set)
-    _lock: Lock = field(default_factory=Lock)
 
     def machines(self, order: LaunchOrder) -> tuple[Sighting, ...]:
         """What an order is going to make; ``InvalidLaunchConfigError`` if nothing can be made."""
@@ -85,8 +75,14 @@ class Launcher:
             return self._make(visit, order, place, index=index, names=names)
 
         answers = visit.each(make, wanted)
-        names = [self._key(order, place, names) for _, names in wanted]
-        return _launched(names, answers)
+        lacking = [at for at, answer in enumerate(answers) if _lacks_group(answer, place)]
+        if lacking:
+            (refusal,) = visit.each(lambda _: self._make_group(visit, order, place), [place])
+            again = visit.each(make, [wanted[at] for at in lacking]) if refusal is None else ()
+            for number, at in enumerate(lacking):
+                answers[at] = refusal or again[number]
+        keys = [self._key(order, place, names) for _, names in wanted]
+        return launched(answers, keys=keys, follow_after=FOLLOW_AFTER)
 
     def _make(
         self, visit: Visit, order: LaunchOrder, place: Place, *, index: int, names: MachineNames
@@ -129,31 +125,26 @@ class Launcher:
         return identity(place.resource_group, vm)
 
     def _deploy(self, visit: Visit, place: Place, names: MachineNames, body: Any) -> dict[str, Any]:
-        """Begin a deployment, in a resource group that is made if the launch config names it."""
+        """Begin a deployment, unless it is under way."""
         path = deployment_path(place.resource_group, names.deployment)
-
-        def put() -> None:
-            self.arm.send("PUT", path, body=body, timeout=visit.timeout())
-
         try:
-            put()
+            self.arm.send("PUT", path, body=body, timeout=visit.timeout())
         except HttpResponseError as error:
-            if has_code(error, ACTIVE_CODE):
-                return {}
-            if not (place.is_own and has_code(error, "ResourceGroupNotFound")):
+            if not has_code(error, ACTIVE_CODE):
                 raise
-            self._make_group(place, body["tags"])
-            put()
         return {}
 
-    def _make_group(self, place: Place, tags: dict[str, str]) -> None:
-        """Make a resource group; of several that lack it at once, one does it."""
-        with self._lock:
-            if place.resource_group not in self._made_groups:
-                kept = ("managed-by", DEPLOYMENT_TAG)
-                body = {"location": place.region, "tags": {name: tags[name] for name in kept}}
-                self.arm.send("PUT", group_path(place.resource_group), body=body)
-                self._made_groups.add(place.resource_group)
+    def _make_group(self, visit: Visit, order: LaunchOrder, place: Place) -> None:
+        """Make the resource group of an order, unless somebody made it elsewhere meanwhile."""
+        tags = {"managed-by": "taskcluster", DEPLOYMENT_TAG: order.inputs["deployment"]}
+        body = {"location": place.region, "tags": tags}
+        with cloud_errors(launching=True):
+            try:
+                path = group_path(place.resource_group)
+                self.arm.send("PUT", path, body=body, timeout=visit.timeout())
+            except HttpResponseError as error:
+                if not has_code(error, "InvalidResourceGroupLocation"):
+                    raise
 
     def _key(self, order: LaunchOrder, place: Place, names: MachineNames) -> WorkerKey:
         return WorkerKey(order.pool_id, place.group, names.machine)
@@ -202,34 +193,14 @@ def _custom_data(order: LaunchOrder, place: Place) -> str:
     return base64.b64encode(canonical_json(told).encode()).decode()
 
 
-def _launched(keys: Sequence[WorkerKey], answers: Sequence[Sighting | CloudError]) -> Launched:
-    """What all requests of an order came to; raises an error if none was accepted."""
-    made = tuple(answer for answer in answers if isinstance(answer, Sighting))
-    errors = [answer for answer in answers if isinstance(answer, CloudError)]
-    waiting = [error for error in errors if isinstance(error, ThrottledError)]
-    unknown = [error for error in errors if isinstance(error, CloudUnavailableError)]
-    refused = [error for error in errors if error not in (*waiting, *unknown)]
-    unanswered = _most_telling(waiting, unknown)
-    if not made and errors:
-        raise unanswered or refused[0]
-    return Launched(
-        machines=made,
-        refused=len(refused),
-        error=next(iter(refused), None),
-        unanswered=unanswered,
-        not_made=frozenset(
-            key for key, answer in zip(keys, answers, strict=True) if answer in refused
-        ),
-        follow_after=FOLLOW_AFTER if made else None,
+def _lacks_group(answer: Sighting | CloudError, place: Place) -> bool:
+    """Whether a machine was refused because its resource group is missing, which we may make.
+
+    A template may miss other groups, which are nobody's but its own.
+    """
+    return (
+        place.is_own
+        and isinstance(answer, CloudError)
+        and answer.code == "ResourceGroupNotFound"
+        and f"'{place.resource_group}'" in str(answer).lower()
     )
-
-
-def _most_telling(
-    waiting: Sequence[ThrottledError], unknown: Sequence[CloudUnavailableError]
-) -> CloudError | None:
-    """The longest wait that was asked for; else a call that may have acted; else any."""
-    doubtful = [error for error in unknown if not isinstance(error, NotReachedError)]
-    if waiting:
-        longest = max(waiting, key=lambda error: error.retry_after)
-        return longest.in_doubt() if doubtful else longest
-    return next(iter(doubtful or unknown), None)

@@ -8,11 +8,8 @@ which we made, or which ``groups`` names.  Where to read next: ``ending`` (delet
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
-
-from azure.core.exceptions import HttpResponseError
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from worker_manager.providers.azure import deployments
 from worker_manager.providers.azure.arm import (
@@ -22,8 +19,8 @@ from worker_manager.providers.azure.arm import (
     name_of,
     resource_group_of,
 )
-from worker_manager.providers.azure.ending import accepted, delete_record
-from worker_manager.providers.azure.errors import cloud_errors
+from worker_manager.providers.azure.ending import delete_record
+from worker_manager.providers.azure.errors import cloud_errors, unless_missing
 from worker_manager.providers.azure.machines import moment
 from worker_manager.providers.azure.naming import machine_of_disk
 from worker_manager.providers.azure.tags import (
@@ -35,6 +32,7 @@ from worker_manager.providers.azure.tags import (
     ordered,
     tags_of,
 )
+from worker_manager.providers.azure.together import Together
 from worker_manager.providers.protocol import Leftover, Removed
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from worker_manager.core.errors import CloudError
     from worker_manager.core.model import Json
     from worker_manager.providers.azure.arm import Arm
-    from worker_manager.providers.azure.visit import Visit
+    from worker_manager.providers.visit import TimeLeft, Visit
 
 NICS = "/providers/Microsoft.Network/networkInterfaces"
 IPS = "/providers/Microsoft.Network/publicIPAddresses"
@@ -78,9 +76,7 @@ def leftovers(arm: Arm, *, deployment: str, groups: Collection[str]) -> Iterator
         if not (disk.get("managedBy") or disk.get("managedByExtended"))
     )
     for group in sorted({*owned.groups, *groups}):
-        with cloud_errors():
-            records = _records(arm, group, deployment)
-        yield from (_leftover("deployment", record) for record in records)
+        yield from (_leftover("deployment", one) for one in _records(arm, group, deployment))
 
 
 def remove(
@@ -93,7 +89,7 @@ def remove(
     failed: dict[str, CloudError] = {}
 
     def delete(those: Sequence[Leftover]) -> None:
-        answers = visit.each(lambda one: _delete(arm, one), those)
+        answers = visit.each(lambda one: _delete(arm, visit, one), those)
         for one, error in zip(those, answers, strict=True):
             failed.pop(one.resource_id, None)
             if error is None:
@@ -115,44 +111,49 @@ def remove(
 def _owned(arm: Arm, deployment: str) -> _Owned:
     """All of ours that nobody deletes already, kind by kind, read side by side."""
 
-    def of_kind(path: str, version: str) -> list[Json]:
-        pages = arm.pages(path, version=version)
-        return [one for page in pages for one in page if _is_ours(one, deployment)]
+    def of_kind(path: str, version: str) -> Callable[[TimeLeft], list[Json]]:
+        def read(timeout: TimeLeft) -> list[Json]:
+            pages = arm.pages(path, timeout=timeout, version=version)
+            return [one for page in pages for one in page if _is_ours(one, deployment)]
 
-    with ThreadPoolExecutor(3) as beside:
-        ips = beside.submit(of_kind, IPS, NETWORK_API)
-        disks = beside.submit(of_kind, DISKS, DISKS_API)
-        groups = beside.submit(_groups_made, arm, deployment)
-        kinds = (of_kind(NICS, NETWORK_API), ips.result(), disks.result())
+        return read
+
+    lists = Together(arm.read_timeout)
+    owned = [
+        lists.begin(of_kind(NICS, NETWORK_API)),
+        lists.begin(of_kind(IPS, NETWORK_API)),
+        lists.begin(of_kind(DISKS, DISKS_API)),
+    ]
+    groups = lists.begin(lambda timeout: _groups_made(arm, deployment, timeout))
+    lists.wait()
+    kinds = [kind.result() for kind in owned]
     seen = {resource_group_of(one["id"]) for kind in kinds for one in kind}
     nics, addresses, volumes = ([one for one in kind if not _is_going(one)] for kind in kinds)
     return _Owned(nics, addresses, volumes, groups.result() | seen)
 
 
-def _groups_made(arm: Arm, deployment: str) -> set[str]:
+def _groups_made(arm: Arm, deployment: str, timeout: TimeLeft) -> set[str]:
     """The resource groups that we made, in lower case."""
     ours = f"tagName eq '{DEPLOYMENT_TAG}' and tagValue eq '{deployment}'"
-    pages = arm.pages(GROUPS, params={"$filter": ours})
+    pages = arm.pages(GROUPS, timeout=timeout, params={"$filter": ours})
     groups = (group for page in pages for group in page)
     return {group["name"].lower() for group in groups if _is_ours(group, deployment)}
 
 
 def _records(arm: Arm, group: str, deployment: str) -> list[Json]:
     """Records of ours in a resource group that are over and that nobody wants kept."""
-    found: list[Json] = []
-    try:
-        for page in arm.pages(deployment_path(group)):
-            found += (
-                record
-                for record in page
-                if tags_of(record).get(DEPLOYMENT_TAG) == deployment
-                and deployments.has_ended(record)
-                and KEEP_TAG not in tags_of(record)
-            )
-    except HttpResponseError as error:
-        if error.status_code != 404:
-            raise
-    return found
+
+    def read() -> list[Json]:
+        return [
+            record
+            for page in arm.pages(deployment_path(group), timeout=lambda: arm.read_timeout)
+            for record in page
+            if tags_of(record).get(DEPLOYMENT_TAG) == deployment
+            and deployments.has_ended(record)
+            and KEEP_TAG not in tags_of(record)
+        ]
+
+    return unless_missing(read) or []
 
 
 def _is_ours(resource: Json, deployment: str) -> bool:
@@ -188,18 +189,20 @@ def _leftover(kind: str, resource: Json, *, machine: str | None = None) -> Lefto
     )
 
 
-def _delete(arm: Arm, leftover: Leftover) -> None:
+def _delete(arm: Arm, visit: Visit, leftover: Leftover) -> None:
     """Delete one leftover; gone is as good."""
     group, name = resource_group_of(leftover.resource_id), name_of(leftover.resource_id)
     if leftover.kind == "deployment":
-        delete_record(arm, group, name)
+        delete_record(arm, visit, group, name)
         return
-    begin = {
-        "nic": lambda: arm.network.network_interfaces.begin_delete(group, name, polling=False),
-        "ip": lambda: arm.network.public_ip_addresses.begin_delete(group, name, polling=False),
-        "disk": lambda: arm.compute.disks.begin_delete(group, name, polling=False),
+    seconds = visit.timeout().total_seconds()
+    begin: dict[str, Callable[[], Any]] = {
+        "nic": lambda: arm.network.network_interfaces.begin_delete,
+        "ip": lambda: arm.network.public_ip_addresses.begin_delete,
+        "disk": lambda: arm.compute.disks.begin_delete,
     }
-    accepted(begin[leftover.kind], refused=(404,))
+    delete = begin[leftover.kind]()
+    unless_missing(lambda: delete(group, name, polling=False, read_timeout=seconds))
 
 
 def _hangs(error: CloudError | None) -> bool:

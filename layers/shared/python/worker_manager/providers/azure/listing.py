@@ -11,7 +11,6 @@ the 15 µs that its JSON takes.  Where to read next: ``machines`` (one machine's
 from __future__ import annotations
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,17 +24,20 @@ from worker_manager.providers.azure.machines import (
     status,
 )
 from worker_manager.providers.azure.tags import DEPLOYMENT_TAG, key_of
+from worker_manager.providers.azure.together import Together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from worker_manager.core.model import Json, Location, Sighting
     from worker_manager.providers.azure.arm import Arm
+    from worker_manager.providers.visit import TimeLeft
 
 logger = logging.getLogger(__name__)
 
 ALL_MACHINES = "/providers/Microsoft.Compute/virtualMachines"
 _RUNNING = RunTime(power="running")
+_UNTOLD = RunTime()
 _USUAL: Json = {"properties": {"provisioningState": "Succeeded"}}
 
 
@@ -45,28 +47,30 @@ def list_deployment(arm: Arm, location: Location, *, deployment: str) -> Iterato
     A machine that came after its list of power states was read is taken for what its provisioning
     says.  One whose pool tag somebody took away or spoilt is left out with a warning.
     """
-    with cloud_errors(), ThreadPoolExecutor(1) as beside:
-        reading = beside.submit(_unusual_run_times, arm)
-        listed = [
+
+    def ours(timeout: TimeLeft) -> list[tuple[str, Json | None, Sighting]]:
+        return [
             (vm["id"].lower(), vm if _is_unusual(vm) else None, found)
-            for vm in list_machines(arm)
+            for vm in list_machines(arm, timeout=timeout)
             if _deployment_of(vm) == deployment
             and (found := _sighting(vm, location=location)) is not None
         ]
-        run_times = reading.result()
-    for vm_id, vm, found in listed:
-        seen = run_times.get(vm_id)
-        if seen is None:
-            yield found
-        else:
-            now, error = status(vm or _USUAL, seen)
-            yield replace(found, status=now, failure=error)
+
+    with cloud_errors():
+        both = Together(arm.read_timeout)
+        listed = both.begin(ours)
+        run_times = both.begin(lambda timeout: _unusual_run_times(arm, timeout))
+        both.wait()
+    unusual = run_times.result()
+    for vm_id, vm, found in listed.result():
+        seen = unusual.get(vm_id)
+        yield found if seen is None else replace(found, status=status(vm or _USUAL, seen))
 
 
-def list_machines(arm: Arm, *, resource_group: str = "") -> Iterator[Json]:
+def list_machines(arm: Arm, *, timeout: TimeLeft, resource_group: str = "") -> Iterator[Json]:
     """All machines of the subscription, or of one resource group, whoever made them."""
     within = f"/resourceGroups/{resource_group}" if resource_group else ""
-    for page in arm.pages(f"{within}{ALL_MACHINES}", version=COMPUTE_API):
+    for page in arm.pages(f"{within}{ALL_MACHINES}", timeout=timeout, version=COMPUTE_API):
         yield from page
 
 
@@ -89,13 +93,14 @@ def _sighting(vm: Json, *, location: Location) -> Sighting | None:
     if key is None:
         logger.warning("machine of ours without a pool tag", extra={"vm": vm["id"]})
         return None
-    return sighting(vm, key=key, location=location, seen=None)
+    return sighting(vm, key=key, location=location, seen=_UNTOLD)
 
 
-def _unusual_run_times(arm: Arm) -> dict[str, RunTime]:
+def _unusual_run_times(arm: Arm, timeout: TimeLeft) -> dict[str, RunTime]:
     """What is told of the run time of machines that do not just run, by id in lower case."""
     found: dict[str, RunTime] = {}
-    for page in arm.pages(ALL_MACHINES, version=COMPUTE_API, params={"statusOnly": "true"}):
+    states = {"statusOnly": "true"}
+    for page in arm.pages(ALL_MACHINES, timeout=timeout, version=COMPUTE_API, params=states):
         for vm in page:
             seen = run_time(vm["properties"].get("instanceView") or {})
             if seen != _RUNNING:

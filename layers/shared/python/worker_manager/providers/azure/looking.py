@@ -6,12 +6,13 @@ asked first.  Where to read next: ``reading`` (how it is asked).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from worker_manager.core.model import MachineStatus, Sighting
+from worker_manager.core.model import MachineStatus, Sighting, State
 from worker_manager.providers.azure import deployments, reading
 from worker_manager.providers.azure.errors import cloud_errors
-from worker_manager.providers.azure.machines import run_time, sighting
+from worker_manager.providers.azure.machines import run_time, sighting, why_failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Json, Location, Worker, WorkerKey
     from worker_manager.providers.azure.arm import Arm
     from worker_manager.providers.azure.reading import Found
-    from worker_manager.providers.azure.visit import Visit
+    from worker_manager.providers.visit import Visit
 
 
 def look_up(
@@ -30,8 +31,8 @@ def look_up(
 
     Raises the first ``CloudError`` that left a worker's fate unknown.
     """
-    at_home = [worker for worker in workers if "resourceGroup" in worker.identity]
-    at_home += reading.find(arm, [worker for worker in workers if worker not in at_home])
+    at_home, homeless = reading.by_address(workers)
+    at_home += reading.find(arm, visit, homeless)
     unsettled = [worker for worker in at_home if not reading.is_settled(worker)]
     records = _all_sure(reading.records(arm, visit, unsettled))
     in_the_making = {
@@ -43,14 +44,16 @@ def look_up(
     for worker in at_home:
         vm, record = machines.get(worker.key), records.get(worker.key)
         if vm is not None:
-            seen = run_time(vm["properties"].get("instanceView") or {})
-            found[worker.key] = sighting(vm, key=worker.key, location=location, seen=seen)
+            found[worker.key] = _seen(worker, vm, location=location)
         elif worker.key in in_the_making:
             found[worker.key] = _without_machine(worker, location, MachineStatus.PENDING)
         elif record is not None and deployments.state_of(record) in deployments.FAILED:
             with cloud_errors():
                 error = deployments.why_failed(
-                    arm, record, resource_group=worker.identity["resourceGroup"]
+                    arm,
+                    record,
+                    resource_group=worker.identity["resourceGroup"],
+                    timeout=visit.timeout,
                 )
             found[worker.key] = _without_machine(worker, location, MachineStatus.GONE, error)
     return found
@@ -59,6 +62,16 @@ def look_up(
 def _all_sure(found: Mapping[WorkerKey, Found]) -> dict[WorkerKey, Json | None]:
     """All that was found; raises the first error in it."""
     return {key: reading.sure(answer) for key, answer in found.items()}
+
+
+def _seen(worker: Worker, vm: Json, *, location: Location) -> Sighting:
+    """The machine of a worker; one that is still awaited may have failed for good."""
+    seen = run_time(vm["properties"].get("instanceView") or {})
+    found = sighting(vm, key=worker.key, location=location, seen=seen)
+    error = why_failed(vm, seen) if worker.state is State.REQUESTED else None
+    if error is None:
+        return found
+    return replace(found, status=MachineStatus.STOPPED, failure=error)
 
 
 def _without_machine(

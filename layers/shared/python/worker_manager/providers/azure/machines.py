@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from worker_manager.core.errors import CloudError
     from worker_manager.core.model import Json, WorkerKey
 
+FAILED = frozenset({"failed", "canceled"})
+"""Provisioning states of a machine that was given up, though it may run."""
+
 _POWERED_OFF = frozenset({"stopping", "stopped", "deallocating", "deallocated"})
 _POWERED_ON = frozenset({"starting", "running"})
 
@@ -67,19 +70,17 @@ def provisioning_state(vm: Json) -> str:
     return str(vm["properties"].get("provisioningState", "")).lower()
 
 
-def sighting(vm: Json, *, key: WorkerKey, location: Location, seen: RunTime | None) -> Sighting:
-    """One virtual machine in our words.  ``seen`` is ``None`` where nothing told if it runs."""
-    now, error = status(vm, seen)
+def sighting(vm: Json, *, key: WorkerKey, location: Location, seen: RunTime) -> Sighting:
+    """One virtual machine in our words."""
     tags = tags_of(vm)
     return Sighting(
         key=key,
         location=location,
-        status=now,
+        status=status(vm, seen),
         launch_config_id=tags.get(LAUNCH_CONFIG_TAG),
         order_id=tags.get(ORDER_TAG),
         launched=moment(vm["properties"].get("timeCreated")),
         identity=identity(resource_group_of(vm["id"]), vm),
-        failure=error,
     )
 
 
@@ -89,24 +90,32 @@ def identity(resource_group: str, vm: Json) -> dict[str, Any]:
     return {"resourceGroup": resource_group, **({"vmId": vm_id} if vm_id else {})}
 
 
-def status(vm: Json, seen: RunTime | None) -> tuple[MachineStatus, CloudError | None]:
-    """Whether it works, and why it never will.
+def status(vm: Json, seen: RunTime) -> MachineStatus:
+    """Whether it works.
 
-    One that failed is taken to run where nothing told that it does not: nobody acts on that.
+    One that was given up, of which nothing tells whether it runs, is pending: nobody acts on that,
+    and a worker that registered goes on (B32).
     """
     state = provisioning_state(vm)
     if state == "deleting":
-        return MachineStatus.STOPPING, None
-    if seen is not None and seen.power in _POWERED_OFF:
-        return MachineStatus.STOPPED, None
-    if state == "creating":
-        return MachineStatus.PENDING, None
-    if state not in {"failed", "canceled"} or seen is None or seen.is_on:
-        return MachineStatus.RUNNING, None
-    if is_tolerated(seen.failed, tags_of(vm)):
-        return MachineStatus.RUNNING, None
-    code = seen.failed or "ProvisioningFailed"
-    return MachineStatus.STOPPED, failure({"code": code, "message": seen.message})
+        return MachineStatus.STOPPING
+    if seen.power in _POWERED_OFF:
+        return MachineStatus.STOPPED
+    if state == "creating" or (state in FAILED and not _may_work(vm, seen)):
+        return MachineStatus.PENDING
+    return MachineStatus.RUNNING
+
+
+def why_failed(vm: Json, seen: RunTime) -> CloudError | None:
+    """Why a machine that nobody registered is not going to work; ``None`` if it may."""
+    if provisioning_state(vm) not in FAILED or _may_work(vm, seen):
+        return None
+    return failure({"code": seen.failed or "ProvisioningFailed", "message": seen.message})
+
+
+def _may_work(vm: Json, seen: RunTime) -> bool:
+    """Whether a machine that was given up runs, or its launch config tolerates the reason."""
+    return seen.is_on or is_tolerated(seen.failed, tags_of(vm))
 
 
 def moment(text: str | None) -> datetime | None:

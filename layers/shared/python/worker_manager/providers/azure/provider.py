@@ -14,19 +14,21 @@ import time
 from typing import TYPE_CHECKING
 
 from worker_manager.core.model import Location
-from worker_manager.providers.azure import ending, following, leftovers, looking
+from worker_manager.providers.azure import ending, following, looking
+from worker_manager.providers.azure import leftovers as sweeping
 from worker_manager.providers.azure.deployments import MOST_RECORDS
+from worker_manager.providers.azure.errors import cloud_errors
 from worker_manager.providers.azure.launching import Launcher
 from worker_manager.providers.azure.listing import list_deployment
-from worker_manager.providers.azure.visit import Visit
 from worker_manager.providers.protocol import SlotsOf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from worker_manager.core.model import LaunchConfigHead, LaunchOrder, Sighting, Worker, WorkerKey
     from worker_manager.providers.azure.arm import Arm
     from worker_manager.providers.protocol import Launched, Leftover, Removed, Step, Terminated
+    from worker_manager.providers.visit import Visit, Visits
 
 
 class AzureProvider:
@@ -43,9 +45,9 @@ class AzureProvider:
         provider_id: str,
         deployment: str,
         arm: Arm,
+        visits: Visits,
         resource_group: str,
         secret: bytes,
-        monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.provider_id = provider_id
@@ -53,9 +55,9 @@ class AzureProvider:
         self._arm = arm
         self._location = Location(arm.subscription)
         self._launcher = Launcher(arm, self._location, resource_group, secret)
-        self._monotonic = monotonic
+        self._visits = visits
+        self._resource_group = resource_group.lower()
         self._sleep = sleep
-        self._groups = {resource_group.lower()}
 
     def locations(self, heads: Iterable[LaunchConfigHead]) -> frozenset[Location]:
         """The subscription, if there are any launch configs."""
@@ -72,7 +74,6 @@ class AzureProvider:
 
         Raises the first ``CloudError`` that left a worker's fate unknown.
         """
-        self._remember(workers)
         return looking.look_up(self._arm, self._visit(), workers, location=location)
 
     def machines(self, order: LaunchOrder) -> Sequence[Sighting]:
@@ -81,17 +82,14 @@ class AzureProvider:
 
     def launch(self, order: LaunchOrder) -> Launched:
         """Have Azure begin to make the machines of an order, each by one request."""
-        self._groups.add(self._launcher.place(order).resource_group)
         return self._launcher.launch(self._visit(), order)
 
     def follow(self, location: Location, workers: Sequence[Worker]) -> Mapping[WorkerKey, Step]:
         """How far the creation of these machines is; records of what is over are deleted."""
-        self._remember(workers)
         return following.follow(self._arm, self._visit(), workers)
 
     def terminate(self, workers: Sequence[Worker]) -> Terminated:
         """Delete machines, each by one request; unknown to Azure is as good as deleted."""
-        self._remember(workers)
         return ending.terminate(self._arm, self._visit(), workers)
 
     def slots(self, order: LaunchOrder) -> SlotsOf | None:
@@ -104,21 +102,18 @@ class AzureProvider:
         identity = worker.identity
         return identity["resourceGroup"] if "deployment" in identity else None
 
-    def leftovers(self, location: Location) -> Iterator[Leftover]:
-        """Interfaces, addresses, disks and records of ours that no machine uses."""
-        return leftovers.leftovers(self._arm, deployment=self._deployment, groups=self._groups)
+    def leftovers(self, location: Location, places: Collection[str] = ()) -> Iterator[Leftover]:
+        """Interfaces, addresses, disks, and records in ``places``, of ours that no machine uses."""
+        groups = {self._resource_group, *places}
+        return sweeping.leftovers(self._arm, deployment=self._deployment, groups=groups)
 
-    def remove(self, location: Location, leftovers_: Sequence[Leftover]) -> Removed:
+    def remove(self, location: Location, leftovers: Sequence[Leftover]) -> Removed:
         """Delete leftovers, addresses last."""
-        return leftovers.remove(self._arm, self._visit(), leftovers_, sleep=self._sleep)
+        return sweeping.remove(self._arm, self._visit(), leftovers, sleep=self._sleep)
 
     def _visit(self) -> Visit:
-        return Visit(read_timeout=self._arm.read_timeout, monotonic=self._monotonic)
-
-    def _remember(self, workers: Iterable[Worker]) -> None:
-        """Note the resource groups of workers: their records can be listed only there."""
-        self._groups.update(
-            worker.identity["resourceGroup"]
-            for worker in workers
-            if "resourceGroup" in worker.identity
-        )
+        """A visit whose calls need not wait for a token, though it may have to."""
+        visit = self._visits.begin()
+        with cloud_errors():
+            self._arm.sign_in()
+        return visit

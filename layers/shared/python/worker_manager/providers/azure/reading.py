@@ -12,21 +12,19 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from azure.core.exceptions import HttpResponseError
-
 from worker_manager.core.errors import CloudError
 from worker_manager.core.model import State
 from worker_manager.providers.azure.arm import deployment_path, raw, read, resource_group_of
-from worker_manager.providers.azure.errors import cloud_errors
+from worker_manager.providers.azure.errors import cloud_errors, unless_missing
 from worker_manager.providers.azure.listing import list_machines
-from worker_manager.providers.azure.machines import provisioning_state
+from worker_manager.providers.azure.machines import FAILED, provisioning_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from worker_manager.core.model import Json, Worker, WorkerKey
     from worker_manager.providers.azure.arm import Arm
-    from worker_manager.providers.azure.visit import Visit
+    from worker_manager.providers.visit import Visit
 
 FEW = 3
 
@@ -41,7 +39,14 @@ def sure(found: Found) -> Json | None:
     return found
 
 
-def find(arm: Arm, workers: Sequence[Worker]) -> list[Worker]:
+def by_address(workers: Sequence[Worker]) -> tuple[list[Worker], list[Worker]]:
+    """Workers that know their resource group, and those that do not."""
+    at_home = [worker for worker in workers if "resourceGroup" in worker.identity]
+    homeless = [worker for worker in workers if "resourceGroup" not in worker.identity]
+    return at_home, homeless
+
+
+def find(arm: Arm, visit: Visit, workers: Sequence[Worker]) -> list[Worker]:
     """Workers that do not know their resource group, with it, as far as their machines exist.
 
     They are looked for in one list; raises a ``CloudError`` if that fails.
@@ -49,7 +54,8 @@ def find(arm: Arm, workers: Sequence[Worker]) -> list[Worker]:
     if not workers:
         return []
     with cloud_errors():
-        homes = {vm["name"].lower(): resource_group_of(vm["id"]) for vm in list_machines(arm)}
+        listed = list_machines(arm, timeout=visit.timeout)
+        homes = {vm["name"].lower(): resource_group_of(vm["id"]) for vm in listed}
     return [
         replace(worker, identity={**worker.identity, "resourceGroup": homes[worker.key.worker_id]})
         for worker in workers
@@ -60,11 +66,9 @@ def find(arm: Arm, workers: Sequence[Worker]) -> list[Worker]:
 def is_settled(worker: Worker) -> bool:
     """Whether no record of a deployment has anything more to tell of a worker.
 
-    A list may tell a machine's ``vmId`` before its deployment was seen through, so that alone
-    settles nothing but where the record is kept.
+    A record that is deleted is no longer named; one that is kept was seen through.
     """
-    is_kept = worker.identity.get("keepDeployment") and "vmId" in worker.identity
-    return bool(is_kept) or "deployment" not in worker.identity
+    return "deployment" not in worker.identity or worker.identity.get("isSeenThrough") is True
 
 
 def machines(arm: Arm, visit: Visit, workers: Iterable[Worker]) -> dict[WorkerKey, Found]:
@@ -75,16 +79,20 @@ def machines(arm: Arm, visit: Visit, workers: Iterable[Worker]) -> dict[WorkerKe
 
     def ask(worker: Worker) -> Found:
         group = worker.identity["resourceGroup"]
-        return _unless_missing(
+        return unless_missing(
             lambda: arm.compute.virtual_machines.get(
-                group, worker.key.worker_id, expand="instanceView", cls=raw
+                group,
+                worker.key.worker_id,
+                expand="instanceView",
+                cls=raw,
+                read_timeout=visit.timeout().total_seconds(),
             )
         )
 
     def all_of(group: str) -> dict[str, Json | None]:
         return {
-            vm["name"].lower(): None if provisioning_state(vm) == "failed" else vm
-            for vm in list_machines(arm, resource_group=group)
+            vm["name"].lower(): None if provisioning_state(vm) in FAILED else vm
+            for vm in list_machines(arm, resource_group=group, timeout=visit.timeout)
         }
 
     return _look(
@@ -102,10 +110,10 @@ def records(arm: Arm, visit: Visit, workers: Iterable[Worker]) -> dict[WorkerKey
 
     def ask(worker: Worker) -> Found:
         path = deployment_path(worker.identity["resourceGroup"], worker.identity["deployment"])
-        return _unless_missing(lambda: read(arm.send("GET", path)))
+        return unless_missing(lambda: read(arm.send("GET", path, timeout=visit.timeout())))
 
     def all_of(group: str) -> dict[str, Json | None]:
-        pages = arm.pages(deployment_path(group))
+        pages = arm.pages(deployment_path(group), timeout=visit.timeout)
         return {record["name"].lower(): record for page in pages for record in page}
 
     return _look(
@@ -133,13 +141,12 @@ def _look(
     found: dict[WorkerKey, Found] = {}
     crowded = [group for group, those in groups.items() if len(those) > FEW]
 
-    def listed(group: str) -> Mapping[str, Json | None]:
-        with cloud_errors():
-            return many(group)
+    def listed(group: str) -> Mapping[str, Json | None] | None:
+        return unless_missing(lambda: many(group))
 
     for group, answer in zip(crowded, visit.each(listed, crowded), strict=True):
         for worker in groups[group]:
-            if isinstance(answer, CloudError):
+            if answer is None or isinstance(answer, CloudError):
                 found[worker.key] = answer
             elif (known := answer.get(name(worker).lower())) is not None:
                 found[worker.key] = known
@@ -152,14 +159,3 @@ def _look(
 
 def _zipped(workers: Sequence[Worker], answers: Sequence[Found]) -> dict[WorkerKey, Found]:
     return {worker.key: answer for worker, answer in zip(workers, answers, strict=True)}
-
-
-def _unless_missing(call: Callable[[], Json]) -> Json | None:
-    """What a call answers, ``None`` for what does not exist; ``CloudError`` if nobody knows."""
-    with cloud_errors():
-        try:
-            return call()
-        except HttpResponseError as error:
-            if error.status_code != 404:
-                raise
-            return None

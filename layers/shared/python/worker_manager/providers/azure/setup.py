@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from azure.core.credentials import AccessToken
 
 from worker_manager.core.errors import MalformedSecretError
-from worker_manager.providers.azure.arm import READ_TIMEOUT, Arm
+from worker_manager.providers.azure.arm import MAX_CONNECTIONS, Arm
 from worker_manager.providers.azure.provider import AzureProvider
+from worker_manager.providers.azure.signing_in import SharedToken
+from worker_manager.providers.endpoint import is_local
+from worker_manager.providers.visit import READ_TIMEOUT, Visits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Json
     from worker_manager.providers.protocol import Setup
 
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 NAMES = {
     "tenantId": ("tenantId", "domain"),
     "clientId": ("clientId",),
@@ -47,22 +48,23 @@ class _NoCredential:
 def start(setup: Setup, *, sleep: Callable[[float], None] = time.sleep) -> AzureProvider:
     """A provider of Azure.
 
-    ``MalformedSecretError`` for an incomplete secret or missing options; ``ValueError`` for an
-    endpoint that is not on this machine.
+    Its secret is a service principal; it may be empty where an endpoint on this machine stands for
+    the cloud.  Raises ``MalformedSecretError`` for an incomplete one, or missing options;
+    ``ValueError`` for an endpoint elsewhere without TLS.
     """
-    if setup.endpoint is not None and urlsplit(setup.endpoint).hostname not in LOOPBACK:
-        raise ValueError("WM_CLOUD_ENDPOINT must be on loopback: a token is sent there")
-    principal = read_secret(setup.secret(), may_be_empty=setup.endpoint is not None)
+    principal = read_secret(setup.secret(), may_be_empty=is_local(setup.endpoint))
+    read_timeout = setup.read_timeout or READ_TIMEOUT
     arm = Arm(
         subscription=_option(setup, "subscription"),
-        credential=_NoCredential() if setup.endpoint is not None else _credential(principal),
+        credential=SharedToken(_credential(principal)) if principal else _NoCredential(),
         endpoint=setup.endpoint,
-        read_timeout=setup.read_timeout or READ_TIMEOUT,
+        read_timeout=read_timeout,
     )
     return AzureProvider(
         provider_id=setup.provider_id,
         deployment=setup.deployment,
         arm=arm,
+        visits=Visits(parallel=MAX_CONNECTIONS, read_timeout=read_timeout),
         resource_group=_option(setup, "resourceGroup"),
         secret=principal.get("clientSecret", "").encode(),
         sleep=sleep,
@@ -70,18 +72,23 @@ def start(setup: Setup, *, sleep: Callable[[float], None] = time.sleep) -> Azure
 
 
 def read_secret(text: str, *, may_be_empty: bool) -> dict[str, str]:
-    """The service principal in a secret; nothing of it is quoted in ``MalformedSecretError``."""
+    """The service principal in a secret, of which nothing is quoted in ``MalformedSecretError``.
+
+    Empty only where that is allowed.
+    """
     try:
         given = json.loads(text or "{}")
     except ValueError:
         given = None
     if not isinstance(given, dict):
         raise MalformedSecretError("the secret is no JSON object")
+    if not given and may_be_empty:
+        return {}
     found = {member: _first(given, names) for member, names in NAMES.items()}
     missing = [member for member, value in found.items() if not value]
-    if missing and not may_be_empty:
+    if missing:
         raise MalformedSecretError(f"the secret has no {', '.join(missing)}")
-    return {member: value for member, value in found.items() if value}
+    return found
 
 
 def _first(given: Json, names: tuple[str, ...]) -> str:
@@ -91,7 +98,10 @@ def _first(given: Json, names: tuple[str, ...]) -> str:
 
 
 def _credential(principal: dict[str, str]) -> TokenCredential:
-    """A credential that does not wait, either; imported only where it is needed."""
+    """A credential that signs in by two calls, in 16 seconds at the most.
+
+    Imported only where it is needed.
+    """
     from azure.identity import ClientSecretCredential  # noqa: PLC0415
 
     return ClientSecretCredential(
@@ -100,7 +110,8 @@ def _credential(principal: dict[str, str]) -> TokenCredential:
         principal["clientSecret"],
         retry_total=0,
         connection_timeout=3,
-        read_timeout=10,
+        read_timeout=5,
+        disable_instance_discovery=True,
     )
 
 

@@ -3,8 +3,9 @@
 Errors come in three shapes: an HTTP refusal with ``error.errors[].reason``, an operation that
 ended with ``error.errors[].code`` long after its call was accepted, and an operation that has only
 an HTTP status.  Codes are spelt ``quotaExceeded`` in the first, ``QUOTA_EXCEEDED`` in the second:
-rules compare letters and digits alone.  The first rule that fits wins; what no rule knows is
-logged, judged by its HTTP status, and else taken as the cloud's own trouble.
+rules compare letters and digits alone.  The first rule that fits wins; else the HTTP status tells
+if it can.  What is known by neither is logged and taken as the cloud's own trouble: tried again,
+blamed on no launch config.
 
 Codes: "Troubleshooting VM creation", "Troubleshoot API errors" and "Rate quotas" of the Compute
 Engine documentation, and those that schedulers on Compute Engine report of their own practice.
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_RETRY_AFTER = timedelta(seconds=5)
-"""Compute Engine seldom says how long to wait; its rate quotas refill by the minute, evenly."""
+DEFAULT_RETRY_AFTER = timedelta(seconds=20)
+"""Compute Engine seldom says how long to wait; its rate quotas are counted by the minute."""
 
 MAX_RETRY_AFTER = timedelta(minutes=5)
 MAX_MESSAGE_CHARS = 1_000
@@ -123,10 +124,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 _BY_STATUS: dict[int, type[CloudError]] = {
-    400: InvalidLaunchConfigError,
+    401: BadCredentialsError,
     403: NotAuthorizedError,
-    404: InvalidLaunchConfigError,
-    412: InvalidLaunchConfigError,
     429: ThrottledError,
 }
 
@@ -187,9 +186,10 @@ def judge(
     clear = [pair for pair in found if pair[1] not in (None, CloudUnavailableError)]
     known = [pair for pair in found if pair[1] is not None]
     (code, _), kind = (clear or known or found)[0]
+    kind = kind or _of_status(status)
     if kind is None:
         logger.warning("unknown Compute Engine error code", extra={"code": code, "status": status})
-        kind = _BY_STATUS.get(status, CloudUnavailableError)
+        kind = CloudUnavailableError
     if kind is InvalidLaunchConfigError and not launching:
         kind = CloudUnavailableError
     text = _clean("; ".join(f"{one.code}: {one.message}" for one in told), hide=hide)
@@ -209,6 +209,11 @@ def classify(code: str, message: str, *, status: int) -> type[CloudError] | None
     return None
 
 
+def _of_status(status: int) -> type[CloudError] | None:
+    """What an HTTP status alone means; ``None`` if nothing."""
+    return CloudUnavailableError if status >= 500 else _BY_STATUS.get(status)
+
+
 def plain(code: str) -> str:
     """A code however it is spelt: ``quotaExceeded`` and ``QUOTA_EXCEEDED`` are the same."""
     return re.sub(r"[^a-z0-9]", "", code.lower())
@@ -225,7 +230,7 @@ def told_by(error: GoogleAPICallError) -> list[Told]:
     ]
     if error.reason:
         told.insert(0, Told(str(error.reason), told[0].message if told else whole))
-    return told or [Told(type(error).__name__, whole)]
+    return told or [Told(f"HTTP{error.code}", whole)]
 
 
 def is_about(error: GoogleAPICallError, collection: str, name: str = "") -> bool:
@@ -270,7 +275,7 @@ def _was_not_connected(error: Exception) -> bool:
 
 
 def _retry_after(response: Any) -> timedelta:
-    """How long the cloud asks us to wait, at most five minutes; five seconds if it is silent."""
+    """How long the cloud asks us to wait, at most five minutes; else the default."""
     given = str(getattr(response, "headers", {}).get("Retry-After", ""))
     if not given.isdecimal():
         return DEFAULT_RETRY_AFTER

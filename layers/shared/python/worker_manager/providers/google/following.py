@@ -7,16 +7,17 @@ Where to read next: ``provider``.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from google.api_core.exceptions import NotFound
 from google.cloud.compute_v1.types import Operation
 
 from worker_manager.core.errors import CloudUnavailableError
-from worker_manager.core.model import MachineStatus, Sighting
+from worker_manager.core.model import MachineStatus, Sighting, State
+from worker_manager.providers.google.clients import time_left
 from worker_manager.providers.google.errors import is_about, operation_error
 from worker_manager.providers.google.labels import order_of
-from worker_manager.providers.google.launch import FOLLOW_AFTER
 from worker_manager.providers.google.listing import read_instance, sighting
 from worker_manager.providers.protocol import Failed, Made, Pending
 
@@ -25,18 +26,21 @@ if TYPE_CHECKING:
 
     from worker_manager.core.errors import CloudError
     from worker_manager.core.model import LaunchOrder, Location, Worker
-    from worker_manager.providers.google.calls import TimeLeft
     from worker_manager.providers.google.clients import Clients
     from worker_manager.providers.protocol import Step
+    from worker_manager.providers.visit import Visit
+
+LOOK_AGAIN_AFTER = timedelta(seconds=20)
+"""A look is a read for each machine, of which there are 1,500 a minute."""
 
 
 def find_instance(
-    clients: Clients, location: Location, zone: str, name: str, time_left: TimeLeft
+    clients: Clients, location: Location, zone: str, name: str, visit: Visit
 ) -> Instance | None:
     """The machine with this name or number; ``None`` if Compute Engine knows none."""
     try:
         return clients.instances.get(
-            project=location, zone=zone, instance=name, retry=None, timeout=time_left()
+            project=location, zone=zone, instance=name, retry=None, timeout=time_left(visit)
         )
     except NotFound as error:
         if is_about(error, "instances"):
@@ -44,12 +48,12 @@ def find_instance(
         raise
 
 
-def find_own(clients: Clients, order: LaunchOrder, name: str, time_left: TimeLeft) -> Sighting:
+def find_own(clients: Clients, order: LaunchOrder, name: str, visit: Visit) -> Sighting:
     """The machine of an order that has ``name`` already.
 
     Raises ``CloudUnavailableError`` where it has vanished since, or carries another order's label.
     """
-    instance = find_instance(clients, order.location, order.body["zone"], name, time_left)
+    instance = find_instance(clients, order.location, order.body["zone"], name, visit)
     if instance is None or order_of(instance.labels) != order.order_id:
         raise CloudUnavailableError(
             f"the name {name} is taken, though not by this order", code="NAME_TAKEN"
@@ -57,7 +61,7 @@ def find_own(clients: Clients, order: LaunchOrder, name: str, time_left: TimeLef
     return sighting(read_instance(instance), order.location, pool_id=order.pool_id)
 
 
-def find_operation(clients: Clients, worker: Worker, time_left: TimeLeft) -> Operation | None:
+def find_operation(clients: Clients, worker: Worker, visit: Visit) -> Operation | None:
     """The operation that makes a worker's machine; ``None`` if it is over and forgotten."""
     name = worker.identity.get("operation")
     if not name:
@@ -68,7 +72,7 @@ def find_operation(clients: Clients, worker: Worker, time_left: TimeLeft) -> Ope
             zone=worker.key.group,
             operation=name,
             retry=None,
-            timeout=time_left(),
+            timeout=time_left(visit),
         )
     except NotFound as error:
         if is_about(error, "operations"):
@@ -76,15 +80,15 @@ def find_operation(clients: Clients, worker: Worker, time_left: TimeLeft) -> Ope
         raise
 
 
-def look_up(clients: Clients, worker: Worker, time_left: TimeLeft) -> Sighting | None:
+def look_up(clients: Clients, worker: Worker, visit: Visit) -> Sighting | None:
     """What Compute Engine knows of a worker, whose machine may be yet to come.
 
     ``None`` for one that is gone; ``GONE`` with the reason for one that was never made.
     """
-    instance = _find_machine(clients, worker, time_left)
+    instance = _find_machine(clients, worker, visit)
     if instance is not None:
         return sighting(read_instance(instance), worker.location, pool_id=worker.key.pool_id)
-    operation = find_operation(clients, worker, time_left)
+    operation = find_operation(clients, worker, visit)
     if operation is None:
         return None
     if not is_done(operation):
@@ -93,12 +97,17 @@ def look_up(clients: Clients, worker: Worker, time_left: TimeLeft) -> Sighting |
     return None if error is None else _unseen(worker, MachineStatus.GONE, error)
 
 
-def follow_one(clients: Clients, worker: Worker, time_left: TimeLeft) -> Step:
-    """How far the making of one machine is; one operation read, and the machine if that is lost."""
+def follow_one(clients: Clients, worker: Worker, visit: Visit) -> Step:
+    """How far the making of one machine is; one operation read, and the machine if that is lost.
+
+    A worker that registered has a machine, whatever is said of its making (B32).
+    """
     name = {key: value for key, value in worker.identity.items() if key != "operation"}
-    operation = find_operation(clients, worker, time_left)
+    if worker.state is not State.REQUESTED:
+        return Made(name)
+    operation = find_operation(clients, worker, visit)
     if operation is None:
-        if _find_machine(clients, worker, time_left) is not None:
+        if _find_machine(clients, worker, visit) is not None:
             return Made(name)
         return Failed(
             CloudUnavailableError(
@@ -107,7 +116,7 @@ def follow_one(clients: Clients, worker: Worker, time_left: TimeLeft) -> Step:
             )
         )
     if not is_done(operation):
-        return Pending(FOLLOW_AFTER)
+        return Pending(LOOK_AGAIN_AFTER)
     error = operation_error(operation)
     return Made(name) if error is None else Failed(error)
 
@@ -130,7 +139,7 @@ def _unseen(worker: Worker, status: MachineStatus, failure: CloudError | None = 
     )
 
 
-def delete_machine(clients: Clients, worker: Worker, time_left: TimeLeft) -> None:
+def delete_machine(clients: Clients, worker: Worker, visit: Visit) -> None:
     """Delete the machine of a worker; one that is unknown is as good as deleted."""
     try:
         clients.instances.delete_unary(
@@ -138,13 +147,13 @@ def delete_machine(clients: Clients, worker: Worker, time_left: TimeLeft) -> Non
             zone=worker.key.group,
             instance=worker.key.worker_id,
             retry=None,
-            timeout=time_left(),
+            timeout=time_left(visit),
         )
     except NotFound as error:
         if not is_about(error, "instances"):
             raise
 
 
-def _find_machine(clients: Clients, worker: Worker, time_left: TimeLeft) -> Instance | None:
+def _find_machine(clients: Clients, worker: Worker, visit: Visit) -> Instance | None:
     key = worker.key
-    return find_instance(clients, worker.location, key.group, key.worker_id, time_left)
+    return find_instance(clients, worker.location, key.group, key.worker_id, visit)

@@ -1,4 +1,4 @@
-"""From a launch order to the instances it inserts, and from their answers to what was launched.
+"""From a launch order to the instances it inserts.
 
 All of it is pure: the same order gives the same names, request ids and bodies, so that a request
 repeated after a lost answer is the same request to Compute Engine.
@@ -20,16 +20,9 @@ from uuid import NAMESPACE_URL, uuid5
 from google.cloud.compute_v1.types import InsertInstanceRequest, Instance
 from google.protobuf.json_format import ParseError  # type: ignore[import-untyped]
 
-from worker_manager.core.errors import (
-    CloudError,
-    CloudUnavailableError,
-    InvalidLaunchConfigError,
-    NotReachedError,
-    ThrottledError,
-)
+from worker_manager.core.errors import InvalidLaunchConfigError
 from worker_manager.core.model import MachineStatus, Sighting, WorkerKey, canonical_json
 from worker_manager.providers.google.labels import order_labels
-from worker_manager.providers.protocol import Launched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +37,10 @@ NOT_THE_CLOUDS = frozenset(
 METADATA_KEY = "taskcluster"
 """Where a stock worker-runner looks for what it needs to know."""
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-FOLLOW_AFTER = timedelta(seconds=10)
+FIRST_LOOK_AFTER = timedelta(seconds=10)
+"""Most of what fails late has failed by then."""
+MAX_DESCRIPTION_CHARS = 2048
+"""Of any resource's description."""
 POOL_CHARS = 38
 HASH_CHARS = 24
 """120 bits; with the pool's part and a dash as long as a name may be."""
@@ -126,7 +122,7 @@ def instance_body(order: LaunchOrder, *, told: str, service_account: str) -> dic
         return {
             **body,
             "labels": {**(body.get("labels") or {}), **labels},
-            "description": body.get("description") or order.inputs["description"],
+            "description": _description(order),
             "disks": [_disk(disk, labels) for disk in body.get("disks") or ()],
             "serviceAccounts": [{"email": service_account, "scopes": [SCOPE]}],
             "scheduling": {**(body.get("scheduling") or {}), "automaticRestart": False},
@@ -137,6 +133,12 @@ def instance_body(order: LaunchOrder, *, told: str, service_account: str) -> dic
             "labels, scheduling and metadata must be objects, disks and metadata.items lists",
             code="invalid",
         ) from None
+
+
+def _description(order: LaunchOrder) -> str:
+    """What the launch config says, or as much of the pool's description as may be."""
+    given: str = order.body.get("description") or ""
+    return given or order.inputs["description"][:MAX_DESCRIPTION_CHARS]
 
 
 def _disk(given: Json, ours: Json) -> dict[str, Any]:
@@ -172,40 +174,3 @@ def new_machine(order: LaunchOrder, worker_id: str, identity: Json) -> Sighting:
         order_id=order.order_id,
         identity=identity,
     )
-
-
-def launched(answers: Sequence[Sighting | CloudError]) -> Launched:
-    """What an order brought, from the answer for each of its machines.
-
-    Raises a ``CloudError`` when no machine was accepted: what left one waiting or unknown, else the
-    refusal.
-    """
-    machines = tuple(answer for answer in answers if isinstance(answer, Sighting))
-    errors = [answer for answer in answers if isinstance(answer, CloudError)]
-    refused = [error for error in errors if not is_open(error)]
-    unanswered = _most_telling([error for error in errors if is_open(error)])
-    error = refused[0] if refused else None
-    if not machines and (why := unanswered or error):
-        raise why
-    return Launched(
-        machines=machines,
-        refused=len(refused),
-        error=error,
-        unanswered=unanswered,
-        follow_after=FOLLOW_AFTER if machines else None,
-    )
-
-
-def is_open(error: CloudError) -> bool:
-    """Whether the machine may be asked for again: it waits, or nobody knows of it."""
-    return isinstance(error, ThrottledError | CloudUnavailableError)
-
-
-def _most_telling(errors: Sequence[CloudError]) -> CloudError | None:
-    """The longest wait that was asked for; else a call that may have acted; else any."""
-    waits = [error for error in errors if isinstance(error, ThrottledError)]
-    doubtful = [e for e in errors if not isinstance(e, ThrottledError | NotReachedError)]
-    if waits:
-        longest = max(waits, key=lambda error: error.retry_after)
-        return longest.in_doubt() if doubtful else longest
-    return next(iter(doubtful or errors), None)

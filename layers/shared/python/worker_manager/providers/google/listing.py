@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.api_core.exceptions import from_http_response
 
@@ -24,7 +24,7 @@ from worker_manager.providers.google.labels import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from google.cloud.compute_v1.types import Instance
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     Timeouts = tuple[float, float]
 
 logger = logging.getLogger(__name__)
+
+_Item = TypeVar("_Item")
 
 PAGE_SIZE = 500
 """The most that a list gives at once."""
@@ -65,19 +67,23 @@ def list_deployment(
     clients: Clients, location: Location, *, deployment: str, timeouts: Timeouts
 ) -> Iterator[Sighting]:
     """All machines of a deployment in a project, page by page, to the end or a ``CloudError``."""
-    for facts in list_aggregated(
+
+    def read(facts: Mapping[str, Any]) -> Sighting | None:
+        pool_id = pool_of(facts.get("labels") or {})
+        if pool_id is None:
+            logger.warning("machine of ours without a pool label", extra={"machine": facts["name"]})
+            return None
+        return sighting(facts, location, pool_id=pool_id)
+
+    return list_aggregated(
         clients,
         location,
         "instances",
         fields=MACHINE_FIELDS,
         only=only_of(deployment),
         timeouts=timeouts,
-    ):
-        pool_id = pool_of(facts.get("labels") or {})
-        if pool_id is None:
-            logger.warning("machine of ours without a pool label", extra={"machine": facts["name"]})
-            continue
-        yield sighting(facts, location, pool_id=pool_id)
+        read=read,
+    )
 
 
 def list_aggregated(
@@ -88,8 +94,12 @@ def list_aggregated(
     fields: tuple[str, ...],
     only: str,
     timeouts: Timeouts,
-) -> Iterator[Mapping[str, Any]]:
-    """Everything of a ``collection`` in all zones of a project that passes the filter ``only``."""
+    read: Callable[[Mapping[str, Any]], _Item | None],
+) -> Iterator[_Item]:
+    """Everything of a ``collection`` in all zones of a project that passes the filter ``only``.
+
+    ``read`` translates one; what it has no translation for is left out.
+    """
     url = f"{clients.base}/projects/{location}/aggregated/{collection}"
     wanted = f"items/*/{collection}({','.join(fields)})"
     parameters = {
@@ -104,7 +114,8 @@ def list_aggregated(
                 raise from_http_response(answer)  # type: ignore[no-untyped-call]
             page = answer.json()
             check_complete(page)
-            found = [one for zone in _zones(page) for one in zone.get(collection, ())]
+            listed = (one for zone in _zones(page) for one in zone.get(collection, ()))
+            found = [item for one in listed if (item := read(one)) is not None]
         yield from found
         token = page.get("nextPageToken")
         if not token:

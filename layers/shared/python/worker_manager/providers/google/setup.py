@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import base64
 import json
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from google.auth.credentials import AnonymousCredentials
 from google.oauth2 import service_account
 
 from worker_manager.core.errors import MalformedSecretError
-from worker_manager.providers.google.calls import READ_TIMEOUT, Calls
-from worker_manager.providers.google.clients import Clients
+from worker_manager.providers.endpoint import is_local
+from worker_manager.providers.google.clients import MAX_CONNECTIONS, Clients
 from worker_manager.providers.google.provider import GoogleProvider
+from worker_manager.providers.visit import READ_TIMEOUT, Visits
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
@@ -34,13 +33,13 @@ def start(setup: Setup) -> GoogleProvider:
     endpoint on this machine stands for the cloud.  Raises ``MalformedSecretError``, ``KeyError``
     for a missing option, ``ValueError`` for an endpoint elsewhere without TLS.
     """
-    local = setup.endpoint is not None and _is_local(setup.endpoint)
+    key = credentials(setup.secret(), optional=is_local(setup.endpoint))
     return GoogleProvider(
         provider_id=setup.provider_id,
         deployment=setup.deployment,
         service_account=setup.options["serviceAccountEmail"],
-        clients=Clients(credentials(setup.secret(), optional=local), endpoint=setup.endpoint),
-        calls=Calls(read_timeout=setup.read_timeout or READ_TIMEOUT),
+        clients=Clients(key, endpoint=setup.endpoint),
+        visits=Visits(parallel=MAX_CONNECTIONS, read_timeout=setup.read_timeout or READ_TIMEOUT),
     )
 
 
@@ -80,21 +79,3 @@ def _key(secret: str, *, optional: bool) -> dict[str, Any]:
     if not isinstance(key, dict) or (not key and not optional):
         raise MalformedSecretError("the secret must be the key of a service account, as JSON")
     return key
-
-
-def _is_local(endpoint: str) -> bool:
-    """Whether an endpoint is on this machine; ``ValueError`` for one elsewhere without TLS."""
-    url = urlsplit(endpoint)
-    host = url.hostname or ""
-    local = host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
-    if url.scheme != "https" and not local:
-        raise ValueError("an endpoint without TLS must be on this machine")
-    return local
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
