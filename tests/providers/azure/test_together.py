@@ -25,14 +25,16 @@ def test_each_read_has_its_answer_and_its_time() -> None:
 
 
 def test_a_list_that_fails_waits_for_no_other_and_ends_it_at_its_next_page() -> None:
-    lists, next_page = Together(TIMEOUT), threading.Event()
+    lists, first_page, next_page = Together(TIMEOUT), threading.Event(), threading.Event()
 
     def long(timeout: TimeLeft) -> None:
         timeout()
+        first_page.set()
         next_page.wait(5)
         timeout()
 
     def refused(_: TimeLeft) -> None:
+        first_page.wait(5)
         raise NotAuthorizedError("no")
 
     other = lists.begin(long)
