@@ -13,7 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from worker_manager.core.errors import BadCredentialsError, CloudError, ThrottledError
+from worker_manager.core.errors import (
+    BadCredentialsError,
+    CloudError,
+    NotBegunError,
+    ThrottledError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -69,14 +74,14 @@ class Visit:
         self._held: CloudError | None = None
 
     def timeout(self) -> timedelta:
-        """How long a call that begins now may wait for its answer; ``ThrottledError`` if too short.
+        """How long a call that begins now may wait for its answer; ``NotBegunError`` if too short.
 
         For every call, the second and third about the same thing, too.
         """
         spent = timedelta(seconds=self._visits.monotonic() - self._began)
         left = LONGEST - CONNECT_TIMEOUT - spent
         if left < self._visits.least_read:
-            raise ThrottledError(
+            raise NotBegunError(
                 f"{NOT_BEGUN}: too many calls for one visit", code=NOT_BEGUN, retry_after=SOON
             )
         return min(self._visits.read_timeout, left)

@@ -23,6 +23,7 @@ from worker_manager.core.errors import (
     CloudError,
     CloudUnavailableError,
     InvalidLaunchConfigError,
+    NoRoomError,
     NotReachedError,
     ThrottledError,
 )
@@ -164,8 +165,9 @@ def _error(
         kind = CloudUnavailableError
     text = _words([said, *found], hide=hide)
     if kind is ThrottledError:
-        default = FULL_RETRY_AFTER if said.code == FULL_CODE else DEFAULT_RETRY_AFTER
-        return ThrottledError(text, code=said.code, retry_after=retry_after or default)
+        if said.code == FULL_CODE:
+            return NoRoomError(text, code=said.code, retry_after=retry_after or FULL_RETRY_AFTER)
+        return ThrottledError(text, code=said.code, retry_after=retry_after or DEFAULT_RETRY_AFTER)
     return kind(text, code=said.code)
 
 
