@@ -11,6 +11,7 @@ import pytest
 from botocore.session import Session
 from moto import mock_aws
 
+from tests.quick_moto import keep_back_what_is_written, write_values_as_they_are
 from worker_manager.store.tables import TABLES, Tables
 
 if TYPE_CHECKING:
@@ -43,6 +44,15 @@ def _cleaned_environment() -> Iterator[None]:
         time.tzset()
         yield
     time.tzset()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quick_tables() -> Iterator[None]:
+    """What moto does the long way round is done shorter."""
+    with pytest.MonkeyPatch.context() as patch:
+        write_values_as_they_are(patch)
+        keep_back_what_is_written(patch)
+        yield
 
 
 @pytest.fixture

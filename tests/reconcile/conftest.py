@@ -10,7 +10,6 @@ from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.models import dynamodb_backends
 
-from tests.quick_moto import keep_back_what_is_written, write_values_as_they_are
 from tests.reconcile.naming import NamingWorld, SteppingWorld
 from tests.reconcile.world import World
 from worker_manager.store.tables import TABLES, Tables
@@ -21,13 +20,6 @@ if TYPE_CHECKING:
 
 SESSION = Session()
 REGION = "us-east-1"
-
-
-@pytest.fixture
-def quick_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scenes are long: what moto does the long way round is done shorter."""
-    write_values_as_they_are(monkeypatch)
-    keep_back_what_is_written(monkeypatch)
 
 
 @pytest.fixture
@@ -50,7 +42,7 @@ def shared_tables() -> Iterator[Tables]:
 
 
 @pytest.fixture
-def new_world(shared_tables: Tables, quick_tables: None, alarms_only: None) -> Callable[..., World]:
+def new_world(shared_tables: Tables, alarms_only: None) -> Callable[..., World]:
     """A world with empty tables each time; the one before it is over then."""
     stored = dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].tables
 
