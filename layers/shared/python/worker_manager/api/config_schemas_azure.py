@@ -197,8 +197,9 @@ class DebugSetting(Wire):
 class OnErrorDeployment(Wire):
     """What Azure does instead if a deployment fails."""
 
-    type: Literal["LastSuccessful", "SpecificDeployment"]
-    deployment_name: str = ""
+    type: Literal["SpecificDeployment"]
+    """Not ``LastSuccessful``, which is another machine's: that would be made again."""
+    deployment_name: str
 
 
 class ExpressionEvaluationOptions(Wire):
