@@ -149,4 +149,5 @@ def refuse_misfits(api: Api, document: dict[str, Any], operation: Any, names: Na
         schema = body["content"]["application/json"]["schema"]
         fits = jsonschema_rs.Draft202012Validator({**document, **schema}).is_valid
         taken = [json.loads(sent) for sent, status in seen if sent and status == 200]
-        assert [body for body in taken if not fits(body)] == []
+        misfits = [body for body in taken if not fits(body)]
+        assert misfits == [], misfits

@@ -26,7 +26,11 @@ ANSWERS = {
     "/garbage": b"220 smtp.example.com\r\n\r\n",
     "/nothing": b"",
 }
-SLOW = {"/silent": b"", "/headers": b"H", "/body": ANSWERS["/plain"][:-5] + b"h"}
+SLOW = {
+    "/silent": b"",
+    "/headers": b"H",
+    "/body": b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\nh",
+}
 """What comes at once, and after it a byte now and then."""
 
 

@@ -103,6 +103,7 @@ def test_ctrl_c_a_polite_kill_and_a_closed_terminal_take_everything_down(
     monkeypatch.setattr(runner, "LocalStage", Stage)
     monkeypatch.setattr(runner, "print", lambda *words, **_: told.append(words), raising=False)
     with handlers_restored():
+        signal.signal(ending, signal.SIG_DFL)  # whatever is ignored where the tests run
         assert run(_never, port=free_port()) == 0
 
     assert ("\nStopped.",) in told

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from worker_manager.core.errors import InputInvalidError, NotFoundError
+from worker_manager.queue.requests import QuarantineWorker, parse
 
 POOL = "proj-x/builders"
 PARTS = ("proj-x", "builders")
@@ -217,3 +218,9 @@ def test_workers_are_listed_by_group_and_then_by_id(world: Any) -> None:
     found = world.queue.list_workers(*PARTS)["workers"]
 
     assert [(one["workerGroup"], one["workerId"]) for one in found] == sorted(names)
+
+
+@pytest.mark.parametrize("until", [-698_403_611_208, 1_800_000_000, "1800000000", "tomorrow", None])
+def test_a_time_is_a_date_time_and_no_number(until: object) -> None:
+    with pytest.raises(InputInvalidError, match="quarantineUntil: .*date-time"):
+        parse(QuarantineWorker, {"quarantineUntil": until, "quarantineInfo": ""})

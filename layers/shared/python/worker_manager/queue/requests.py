@@ -7,6 +7,7 @@ two of our own: no dependencies yet, and 128 KiB a definition, so that the 32 ta
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -14,6 +15,7 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -38,6 +40,18 @@ LATEST = datetime.max.replace(tzinfo=UTC) - DEFAULT_EXPIRES - timedelta(days=1)
 """No time may be later, so that what follows from it is a time as well."""
 
 
+_RFC_3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+
+
+def _as_text(value: Any) -> Any:
+    """A date-time as JSON has it: no number, which would be taken for seconds since 1970."""
+    if isinstance(value, datetime) or (isinstance(value, str) and _RFC_3339.fullmatch(value)):
+        return value
+    raise ValueError("must be a date-time such as 2026-11-30T13:31:00.000Z")
+
+
 def _in_utc(moment: datetime) -> datetime:
     try:
         moment = moment.astimezone(UTC)
@@ -48,7 +62,7 @@ def _in_utc(moment: datetime) -> datetime:
     return moment
 
 
-Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc), BeforeValidator(_as_text)]
 Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 Slugid = Annotated[str, StringConstraints(pattern=SLUGID)]
 Scope = Annotated[str, StringConstraints(pattern=r"^[ -~]*$")]
