@@ -222,5 +222,5 @@ def test_workers_are_listed_by_group_and_then_by_id(world: Any) -> None:
 
 @pytest.mark.parametrize("until", [-698_403_611_208, 1_800_000_000, "1800000000", "tomorrow", None])
 def test_a_time_is_a_date_time_and_no_number(until: object) -> None:
-    with pytest.raises(InputInvalidError, match="quarantineUntil: .*date-time"):
+    with pytest.raises(InputInvalidError, match=r"quarantineUntil: .*date-time"):
         parse(QuarantineWorker, {"quarantineUntil": until, "quarantineInfo": ""})
