@@ -70,6 +70,13 @@ def test_an_explanation_says_what_would_be_ordered_and_why(api: Api) -> None:
     assert any("4 tasks are pending" in sentence for sentence in told["summary"])
 
 
+def test_one_task_is_told_as_one(api: Api) -> None:
+    define(api)
+    want(api, 1)
+
+    assert explained(api)["summary"][0].startswith("1 task is pending and 0 claimed; ")
+
+
 def test_an_explanation_is_what_the_planning_code_decides(api: Api) -> None:
     define(api, "lc-a", "lc-b", maximum=7)
     want(api, 20, 1)
@@ -124,7 +131,9 @@ def test_an_open_breaker_is_named_with_its_next_probe(api: Api) -> None:
     assert told["orders"] == []
     assert told["nextProbe"] == "2026-01-02T03:05:45.000Z"
     assert told["launchConfigs"]["lc-a"]["breaker"]["kind"] == "invalid-launch-config"
-    assert any("lc-a: its breaker is open" in reason for reason in told["reasons"])
+    why = "lc-a: its breaker is open (invalid-launch-config)"
+    assert why in told["reasons"]
+    assert f"{why}: no image." in told["summary"]
 
 
 def test_a_queue_that_does_not_answer_is_the_limit(api: Api) -> None:

@@ -24,6 +24,7 @@ from worker_manager.core.breaker import (
     recover,
     trip,
 )
+from worker_manager.core.explaining import explain
 from worker_manager.core.facts import Facts
 from worker_manager.core.health import Health
 from worker_manager.core.model import State
@@ -33,6 +34,7 @@ from worker_manager.core.telling import PROBED_ELSEWHERE, TOLD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from worker_manager.core.model import LaunchConfigHead
 
@@ -219,6 +221,50 @@ def test_what_somebody_else_just_finds_out_is_not_forced(
     observed = seen([a_head(offering=SPOT)], pending=5, offerings={SPOT: shared})
 
     assert ordered(observed) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "shared", "probed", "wait", "expected"),
+    [
+        (an_open(ago=0.5), None, None, 0, 0.5),
+        (an_open(ago=0.5), None, NOW - MINUTE, 2, 1),
+        (an_open(ago=99), None, NOW, 5, 5),
+        (an_open(ago=99), None, NOW - MINUTE, 1, 0),
+        (probe(an_open(ago=9), NOW), None, None, 0, 1),
+        (None, an_open("no-capacity", ago=0.5), None, 0, 0.5),
+        (None, probe(an_open("no-capacity", ago=9), NOW - 3 * MINUTE), None, 0, 2),
+    ],
+)
+@pytest.mark.parametrize("works", [False, True])
+def test_the_next_probe_that_is_told_is_the_one_that_is_made(
+    *,
+    own: Breaker | None,
+    shared: Breaker | None,
+    probed: datetime | None,
+    wait: float,
+    expected: float,
+    works: bool,
+) -> None:
+    """A pool of which something works tries the rest when their time comes, and no sooner."""
+    observed = seen(
+        [a_head(offering=SPOT), *([a_head("lc-b")] if works else [])],
+        pending=9,
+        breakers={"lc-a": own} if own else {},
+        offerings={SPOT: shared} if shared else {},
+        probed=probed,
+        probe_wait=wait * MINUTE,
+    )
+
+    at = explain(observed, decide(observed, Random(1))).next_probe
+
+    if works:
+        [breaker] = filter(None, (own, shared))
+        assert at == max(NOW, breaker.next_try or NOW)
+    else:
+        assert at == NOW + expected * MINUTE
+    assert decide(replace(observed, now=at), Random(1)).probing.covers("lc-a")
+    before = replace(observed, now=at - timedelta(seconds=1))
+    assert at == NOW or not decide(before, Random(1)).probing.standings
 
 
 def test_a_machine_larger_than_what_is_wanted_may_be_a_probe() -> None:

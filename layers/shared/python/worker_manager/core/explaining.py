@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from worker_manager.core import surplus
 from worker_manager.core.moments import to_wire
+from worker_manager.core.probing import next_probe
 from worker_manager.core.standing import Held
+from worker_manager.core.telling import one_in_the_way
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -53,15 +55,17 @@ def explain(facts: Facts, decision: Decision) -> Explanation:
     ordered = sum(choice.capacity for choice in decision.choices)
     limit = _limit(decision, ordered)
     let_go = _let_go(facts, decision)
-    next_probe = _next_probe(facts, decision)
+    probed_at = next_probe(
+        decision.standings, now=facts.now, probed=facts.probed, wait=facts.probe_wait
+    )
     sentences = [*_demand(facts, decision), *_orders(decision, ordered)]
-    sentences += [f"{reason}." for reason in decision.reasons]
+    sentences += _reasons(decision)
     sentences += [_pause(s.head.launch_config_id, s.pause) for s in decision.standings if s.pause]
     if let_go:
         sentences.append(f"Workers with a capacity of {let_go} are more than is needed.")
-    if next_probe is not None:
-        sentences.append(f"The next probe is due at {to_wire(next_probe)}.")
-    return Explanation(tuple(sentences), limit, ordered, let_go, next_probe)
+    if probed_at is not None:
+        sentences.append(f"The next probe is due at {to_wire(probed_at)}.")
+    return Explanation(tuple(sentences), limit, ordered, let_go, probed_at)
 
 
 def nobody_launches(facts: Facts) -> Explanation:
@@ -74,19 +78,34 @@ def _pause(name: str, pause: Pause) -> str:
     return f"{name} is paused until {to_wire(pause.until)} by {pause.by}: {pause.reason}"
 
 
+def _reasons(decision: Decision) -> list[str]:
+    """Each reason as a sentence, that of an open breaker with what the cloud said."""
+    said = {
+        one_in_the_way(s): " ".join(s.breaker.reason.split())
+        for s in decision.standings
+        if s.breaker is not None
+    }
+    told = (f"{why}: {said[why]}" if said.get(why) else why for why in decision.reasons)
+    return [one if one.endswith(".") else f"{one}." for one in told]
+
+
 def _demand(facts: Facts, decision: Decision) -> list[str]:
     estimated, demand = decision.estimate, facts.demand
     if demand is None or estimated is None:
         return []
     counts = facts.tally.pool
     return [
-        f"{demand.pending} tasks are pending and {demand.claimed} claimed; "
+        f"{_tasks(demand.pending)} pending and {demand.claimed} claimed; "
         f"a capacity of {counts.running} is running, {counts.requested} requested, "
         f"{counts.stopping} stopping and {counts.quarantined} quarantined, "
         f"of at most {facts.pool.max_capacity} and at least {facts.pool.min_capacity}.",
         f"A capacity of {estimated.wanted} more is wanted, of which {estimated.to_spawn} fits "
         "below the maximum.",
     ]
+
+
+def _tasks(count: int) -> str:
+    return "1 task is" if count == 1 else f"{count} tasks are"
 
 
 def _orders(decision: Decision, ordered: int) -> list[str]:
@@ -124,23 +143,6 @@ def _let_go(facts: Facts, decision: Decision) -> int:
         for worker in (*standing.current, *standing.archived)
         if told.get(worker.key, worker.surplus is not None and worker.surplus.terminate)
     )
-
-
-def _next_probe(facts: Facts, decision: Decision) -> datetime | None:
-    """When the first of those that only a breaker holds is tried, if nothing changes."""
-    able = [s for s in decision.standings if s.may_be_probed]
-    if not able:
-        return None
-    due = [_due(standing, facts) for standing in able]
-    if all(s.held is not None for s in decision.standings) and facts.probed is not None:
-        due.append(max(facts.now, facts.probed + facts.probe_wait))
-    return min(due)
-
-
-def _due(standing: Standing, facts: Facts) -> datetime:
-    breaker = standing.breaker
-    at = breaker.next_try if breaker is not None and breaker.next_try else facts.now
-    return max(at, facts.now)
 
 
 def status_of(standing: Standing) -> str:

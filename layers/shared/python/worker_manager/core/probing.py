@@ -82,7 +82,7 @@ def probe_now(
     due = _due(able, capacity, now, headroom=headroom)
     if any(s.held is None for s in standings):
         return Probing(due, _half_open(breakers, due, now))
-    if not able or (probed is not None and now - probed < wait):
+    if not able or now < _turn(probed, wait, now):
         return Probing((), breakers, probed, wait)
     picked = due[:1] or _forced(able, now)
     if not picked:
@@ -113,17 +113,52 @@ def _forced(able: Sequence[Standing], now: datetime) -> list[Standing]:
     def tried(standing: Standing) -> float:
         return standing.breaker.since.timestamp() if standing.breaker else 0.0
 
-    return sorted((s for s in able if _may_be_forced(s, now)), key=tried)[:1]
+    def may_be_forced(standing: Standing) -> bool:
+        at = _forced_from(standing, now)
+        return at is not None and at <= now
+
+    return sorted((s for s in able if may_be_forced(s)), key=tried)[:1]
 
 
-def _may_be_forced(standing: Standing, now: datetime) -> bool:
-    """Not what somebody else is just finding out, or found out a moment ago."""
+def next_probe(
+    standings: Sequence[Standing], *, now: datetime, probed: datetime | None, wait: timedelta
+) -> datetime | None:
+    """When ``probe_now`` picks the first, if nothing changes; ``None`` if only others hold all."""
+    able = [s for s in standings if s.may_be_probed]
+    if not able:
+        return None
+    moments = [_due_from(standing, now) for standing in able]
+    if any(s.held is None for s in standings):
+        return min(moments)
+    forced = (_forced_from(standing, now) for standing in able)
+    return max(now, _turn(probed, wait, now), min((*moments, *(at for at in forced if at))))
+
+
+def _turn(probed: datetime | None, wait: timedelta, now: datetime) -> datetime:
+    """From when on a pool that is closed off altogether may probe again."""
+    return now if probed is None else probed + wait
+
+
+def _due_from(standing: Standing, now: datetime) -> datetime:
+    """When its own time comes; not before now."""
+    breaker = standing.breaker
+    if breaker is None or breaker.next_try is None or breaker.is_due(now):
+        return now
+    return breaker.next_try
+
+
+def _forced_from(standing: Standing, now: datetime) -> datetime | None:
+    """From when on it may be tried before its time.
+
+    Not what somebody else is just finding out, or found out a moment ago.
+    """
     breaker = standing.breaker
     if breaker is None:
-        return True
-    if standing.shared is None and breaker.state is BreakerState.HALF_OPEN:
-        return now - breaker.since >= SHORTEST_WAIT
-    return breaker.state is BreakerState.OPEN and now - breaker.since >= SHORTEST_WAIT
+        return now
+    is_being_probed = breaker.state is BreakerState.HALF_OPEN
+    if breaker.is_closed or (is_being_probed and standing.shared is not None):
+        return None
+    return breaker.since + SHORTEST_WAIT
 
 
 def _half_open(

@@ -34,7 +34,7 @@ TOLD = 40
 def in_the_way(estimated: Estimate, standing: Sequence[Standing]) -> list[str]:
     """What was in the way, the pool's own limits last."""
     found = {
-        _one_in_the_way(s)
+        one_in_the_way(s)
         for s in standing
         if s.held not in (None, Held.OFF, Held.NO_ROOM, Held.POOL_FULL)
     }
@@ -48,7 +48,8 @@ def in_the_way(estimated: Estimate, standing: Sequence[Standing]) -> list[str]:
     return reasons
 
 
-def _one_in_the_way(standing: Standing) -> str:
+def one_in_the_way(standing: Standing) -> str:
+    """Why this one, which is held, takes no part."""
     head = standing.head
     if standing.held is Held.WAITING:
         return f"{head.location} asked to wait"
