@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
 
+from infra.accounts import ADDRESS, MOST_LOOPS, check_form, check_provider_id
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,8 +20,6 @@ PYTHON = "3.13"
 
 ARCHITECTURE = "aarch64"
 """The processors of every function, as wheels spell it."""
-
-_ADDRESS = re.compile(r"[^\s@<>,;\"]+@[A-Za-z0-9.-]+", re.ASCII)
 
 TICKS = (5, 6, 10, 12, 15, 20, 30, 60)
 """The seconds that may lie between two ticks: whole parts of the schedule's minute."""
@@ -72,6 +72,7 @@ class ProviderSettings:
 
     def __post_init__(self) -> None:
         """Refuse what would fail only after minutes of deployment, or mean nothing."""
+        check_provider_id(self.provider_id)
         if self.concurrency < 2:
             raise ValueError(f"{self.provider_id}: concurrency must be at least 2")
         own = _OPTIONS.get(self.provider_type, ())
@@ -79,6 +80,8 @@ class ProviderSettings:
             if bool(getattr(self, name)) != (name in own):
                 wants = "needs" if name in own else "has no"
                 raise ValueError(f"{self.provider_id}: type {self.provider_type} {wants} {name}")
+        for name in own:
+            check_form(self.provider_id, name, getattr(self, name))
         if self.instance_roles and self.provider_type != "aws":
             raise ValueError(f"{self.provider_id}: instance_roles are AWS's")
 
@@ -236,13 +239,22 @@ class StageSettings:
             raise ValueError(f"{self.name}: alarm_email and metrics_by_pool need is_watched")
         if self.log_days not in LOG_DAYS:
             raise ValueError(f"{self.name}: log_days must be one of {LOG_DAYS}")
-        if self.mail_from and not _ADDRESS.fullmatch(self.mail_from):
+        if self.mail_from and not re.fullmatch(ADDRESS, self.mail_from, re.ASCII):
             raise ValueError(f"{self.name}: mail_from must be a plain e-mail address")
+        self._check_providers()
+        if not self.deployment:
+            object.__setattr__(self, "deployment", f"worker-manager-{self.name}")
+
+    def _check_providers(self) -> None:
         ids = [provider.provider_id for provider in self.providers]
         if len(set(ids)) != len(ids):
             raise ValueError(f"{self.name}: a provider id is used twice")
-        if not self.deployment:
-            object.__setattr__(self, "deployment", f"worker-manager-{self.name}")
+        if sum(provider.has_loop for provider in self.providers) > MOST_LOOPS:
+            raise ValueError(
+                f"{self.name}: at most {MOST_LOOPS} providers that launch machines fit into a "
+                "stage, as CloudFormation takes 500 resources a stack; further ones belong into "
+                "another stage"
+            )
 
     def _check_regions(self) -> None:
         if self.notice_regions and not (self.account and self.region):

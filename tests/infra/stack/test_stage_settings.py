@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Template = dict[str, Any]
 
 CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/1"
+LOOPS = tuple(ProviderSettings(provider_id=f"aws-{n}", provider_type="aws") for n in range(6))
 BALANCED = {"front_door": "load-balancer", "certificate_arn": CERTIFICATE}
 
 
@@ -28,6 +29,7 @@ BALANCED = {"front_door": "load-balancer", "certificate_arn": CERTIFICATE}
         ({"tick_seconds": 7}, "tick_seconds"),
         ({"root_url": "https://tc.example.com/"}, "slash"),
         ({"providers": (STAGES["dev"].providers[0],) * 2}, "twice"),
+        ({"providers": LOOPS}, "at most 5 providers that launch machines"),
         ({"front_door": "load-balancer"}, "certificate_arn"),
         ({"hosted_zone_id": "Z1"}, "certificate_arn"),
         (BALANCED | {"vpc_id": "vpc-1"}, "subnet_ids"),
@@ -53,11 +55,15 @@ def test_a_provider_works_on_two_pools_at_least() -> None:
 
 GOOGLE = {
     "provider_type": "google",
-    "project": "p",
+    "project": "my-project",
     "service_account_id": "1234",
     "service_account_email": "worker@p.example.com",
 }
-AZURE = {"provider_type": "azure", "subscription": "s", "resource_group": "workers"}
+AZURE = {
+    "provider_type": "azure",
+    "subscription": "00000000-0000-4000-8000-00000000000F",
+    "resource_group": "workers",
+}
 
 
 @pytest.mark.parametrize(
@@ -69,6 +75,11 @@ AZURE = {"provider_type": "azure", "subscription": "s", "resource_group": "worke
         (AZURE | {"project": "p"}, "azure has no project"),
         ({"provider_type": "static", "subscription": "s"}, "static has no subscription"),
         (GOOGLE | {"instance_roles": ("arn:aws:iam::1:role/r",)}, "instance_roles"),
+        *((GOOGLE | {"project": wrong}, "project must be") for wrong in ("p", "My-Project", "x:p")),
+        (GOOGLE | {"service_account_id": "worker@p.example.com"}, "uniqueId, a number"),
+        (GOOGLE | {"service_account_email": "1234"}, "plain e-mail"),
+        (AZURE | {"subscription": "production"}, "a UUID"),
+        *((AZURE | {"resource_group": wrong}, "name, 1 to 90") for wrong in ("a.", "ü", "a" * 91)),
     ],
 )
 def test_a_provider_is_told_what_its_cloud_needs_and_no_more(
@@ -76,6 +87,23 @@ def test_a_provider_is_told_what_its_cloud_needs_and_no_more(
 ) -> None:
     with pytest.raises(ValueError, match=complaint):
         ProviderSettings(provider_id="x", **settings)
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a" * 39, "null-provider"])
+def test_a_provider_is_named_as_pools_may_name_one(name: str) -> None:
+    with pytest.raises(ValueError, match="provider"):
+        ProviderSettings(provider_id=name, provider_type="aws")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        GOOGLE | {"project": "example.com:my-project"},
+        AZURE | {"resource_group": "My_group.(1)-a"},
+    ],
+)
+def test_every_name_that_a_cloud_takes_is_taken(settings: dict[str, Any]) -> None:
+    assert ProviderSettings(provider_id="x", **settings).options
 
 
 def test_functions_have_the_sdk_of_their_own_cloud_only(local_template: Template) -> None:
