@@ -73,7 +73,11 @@ def test_real_pools_are_taken_as_they_are(clouds: Api) -> None:
             )
         ),
         ("x", f"{LC}: "),
-        (a_machine_config(location="East US"), f"{LC}.location: "),
+        (
+            a_machine_config(location="East US 2"),
+            f"{LC}.location: must be Azure's short name in lower case, such as eastus2",
+        ),
+        (a_machine_config(location="größer"), f"{LC}.location: must be Azure's short name"),
         (a_machine_config(subnetId=""), f"{LC}.subnetId: "),
         (a_machine_config(hardwareProfile={}), f"{LC}.hardwareProfile.vmSize: field required"),
         (a_machine_config(storageProfile={}), f"{LC}.storageProfile.osDisk: field required"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.api.world import Api
 
 LC = "config.launchConfigs[0]"
+KIND = "zones/us-central1-a/machineTypes/n2-standard-2"
 
 
 def without(name: str) -> dict[str, Any]:
@@ -62,7 +63,16 @@ def test_real_pools_are_taken_as_they_are(clouds: Api) -> None:
         ("x", f"{LC}: "),
         (a_google_launch_config(zone="us central"), f"{LC}.zone: "),
         (a_google_launch_config(zone="us-central1-b"), f"{LC}: machineType must be of zone"),
-        (a_google_launch_config(machineType=""), f"{LC}.machineType: "),
+        *(
+            (a_google_launch_config(machineType=wrong), f"{LC}.machineType: must be zones/<zone>/")
+            for wrong in (
+                "",
+                "n2-standard-2",
+                "zones/us-central1-a/machineTypes/",
+                f"{KIND}\n",
+                f"x {KIND}",
+            )
+        ),
         (a_google_launch_config(disks={}), f"{LC}.disks: "),
         (a_google_launch_config(disks=["x"]), f"{LC}.disks[0]: "),
         (a_google_launch_config(disks=[{"labels": []}]), f"{LC}.disks[0].labels: "),
@@ -91,6 +101,19 @@ def test_a_launch_config_that_is_wrong_is_refused_by_field_name(
         taken(GOOGLE, launch_config)
     assert refused.value.code == "InputValidationError"
     assert what in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "https://www.googleapis.com/compute/v1/projects/proj/",
+        "https://compute.googleapis.com/compute/v1/projects/example.com:proj/",
+        "projects/proj/",
+    ],
+)
+def test_a_machine_type_may_be_any_longer_form_of_its_path(before: str) -> None:
+    kind = f"{before}zones/us-central1-a/machineTypes/n2-custom-4-4096-ext"
+    taken(GOOGLE, a_google_launch_config(machineType=kind))
 
 
 def test_what_only_google_knows_goes_through_untouched(clouds: Api) -> None:

@@ -21,8 +21,22 @@ from pydantic import (
 
 from worker_manager.api.config_schemas import CloudConfig, LaunchConfigOptions
 from worker_manager.api.validation import NO_DISGUISE, PositiveNumber, Wire
+from worker_manager.core.ids import matches
 
-AzureLocation = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,38}$")]
+_LOCATION = r"^[a-z0-9]{1,38}$"
+
+
+def _is_short(value: str) -> str:
+    if matches(_LOCATION, value):
+        return value
+    meant = "".join(value.split()).lower()
+    example = meant if matches(_LOCATION, meant) else "eastus"
+    raise ValueError(f"must be Azure's short name in lower case, such as {example}")
+
+
+AzureLocation = Annotated[
+    str, AfterValidator(_is_short), Field(json_schema_extra={"pattern": _LOCATION})
+]
 """Azure's short name, as its lists spell it (``eastus``, not ``East US``); the worker group."""
 
 _ABSENT: Any = None

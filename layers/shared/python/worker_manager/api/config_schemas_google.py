@@ -7,13 +7,13 @@ pool when it is launched.  Where to read next: ``config_schemas`` (what clouds s
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from worker_manager.api.config_schemas import CloudConfig, LaunchConfigOptions
 from worker_manager.api.validation import Identifier, PositiveNumber, Wire
+from worker_manager.core.ids import matches
 
 TOLD_TO_WORKERS = "taskcluster"
 """The key of the metadata that tells a machine what it is."""
@@ -21,7 +21,8 @@ TOLD_TO_WORKERS = "taskcluster"
 LARGEST_VALUE = 256 * 1024
 """Bytes of one value of an instance's metadata; source: Compute Engine's page of limits."""
 
-_MACHINE_TYPE = re.compile(r"zones/([^/]+)/machineTypes/[^/]+$")
+_MACHINE_TYPE = r"^(\S*/)?zones/[^/\s]+/machineTypes/[^/\s]+$"
+"""As Compute Engine takes it: relative to the project, or any longer form up to a whole URL."""
 
 
 def _not_ours(key: str) -> str:
@@ -33,6 +34,12 @@ def _not_ours(key: str) -> str:
 def _fits(value: str) -> str:
     if (size := len(value.encode())) > LARGEST_VALUE:
         raise ValueError(f"is {size} bytes; Compute Engine takes at most {LARGEST_VALUE}")
+    return value
+
+
+def _has_a_path(value: str) -> str:
+    if not matches(_MACHINE_TYPE, value):
+        raise ValueError("must be zones/<zone>/machineTypes/<type>, or the URL that ends in it")
     return value
 
 
@@ -82,7 +89,12 @@ class GoogleLaunchConfig(_Open):
 
     region: Annotated[str, StringConstraints(max_length=128)]
     zone: Identifier
-    machine_type: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    machine_type: Annotated[
+        str,
+        StringConstraints(max_length=1024),
+        AfterValidator(_has_a_path),
+        Field(json_schema_extra={"pattern": _MACHINE_TYPE}),
+    ]
     disks: list[GoogleDisk]
     network_interfaces: list[dict[str, Any]]
     scheduling: dict[str, Any]
@@ -94,9 +106,9 @@ class GoogleLaunchConfig(_Open):
 
     @model_validator(mode="after")
     def _is_in_one_zone(self) -> GoogleLaunchConfig:
-        found = _MACHINE_TYPE.search(self.machine_type)
-        if found and found.group(1) != self.zone:
-            raise ValueError(f"machineType must be of zone {self.zone}, not {found.group(1)}")
+        zone = self.machine_type.split("/")[-3]
+        if zone != self.zone:
+            raise ValueError(f"machineType must be of zone {self.zone}, not {zone}")
         return self
 
 
