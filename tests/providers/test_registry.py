@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 from worker_manager.providers.registry import CLOUDS, load_cloud
 
-SDKS = {"aws": "boto3", "azure": "azure.mgmt.compute", "google": "google.cloud.compute_v1"}
-
 
 @pytest.mark.parametrize("provider_type", sorted(CLOUDS))
-def test_a_cloud_is_loaded_without_the_sdks_of_the_others(provider_type: str) -> None:
-    program = (
-        "import sys; from worker_manager.providers.registry import load_cloud;"
-        f"start = load_cloud({provider_type!r}); assert callable(start);"
-        "print(*sorted(sys.modules))"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    ).stdout.split()
-    others = {sdk for name, sdk in SDKS.items() if name != provider_type}
-    assert others.isdisjoint(loaded)
+def test_every_cloud_has_a_module_that_starts_it(provider_type: str) -> None:
+    """That it loads no other cloud's SDK is tested with the functions that load it."""
+    module, _, name = CLOUDS[provider_type].partition(":")
+    found = find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    assert f"def {name}(" in Path(found.origin).read_text()
 
 
 def test_static_is_a_provider_type_without_a_cloud() -> None:

@@ -460,8 +460,8 @@ def test_two_planners_make_one_probe_of_each_place(new_world: NewWorld) -> None:
         )
         assert all(count == 1 for count in probes.values())
         assert alive(world) <= 3
-        for _ in range(8):
-            world.clock.advance(minutes=1)
+        for _ in range(4):
+            world.clock.advance(minutes=2)
             world.tick()
         assert alive(world) == 3
 
