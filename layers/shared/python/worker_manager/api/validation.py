@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -20,7 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from worker_manager.api.refusals import Refusal
 from worker_manager.core.ids import IDENTIFIER, POOL_ID, SECRET
-from worker_manager.core.moments import from_wire, to_wire
+from worker_manager.core.moments import from_wire, is_date_time, to_wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +33,6 @@ MOST_ERRORS = 20
 LARGEST_NUMBER = 1_000_000_000
 """Of anything that is counted."""
 
-_RFC_3339 = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
-)
 _EMAIL = (
     r"^[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@"
     r"[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$"
@@ -46,7 +42,7 @@ _EMAIL = (
 def _to_moment(value: Any) -> datetime:
     if isinstance(value, datetime):
         return value
-    if not isinstance(value, str) or not _RFC_3339.fullmatch(value):
+    if not is_date_time(value):
         raise ValueError("must be a date-time such as 2026-11-30T13:31:00.000Z")
     try:
         return from_wire(value)

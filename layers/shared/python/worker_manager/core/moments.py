@@ -5,7 +5,17 @@ Texts made here are of one width, so that they sort as the times do.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+
+_RFC_3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+
+
+def is_date_time(value: object) -> bool:
+    """Whether a JSON value is a date-time: text as RFC 3339 has it, and no number of seconds."""
+    return isinstance(value, str) and _RFC_3339.fullmatch(value) is not None
 
 
 def whole_milliseconds(moment: datetime) -> datetime:

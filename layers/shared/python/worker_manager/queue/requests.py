@@ -7,7 +7,6 @@ two of our own: no dependencies yet, and 128 KiB a definition, so that the 32 ta
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -26,7 +25,7 @@ from pydantic.alias_generators import to_camel
 from worker_manager.core.errors import InputInvalidError
 from worker_manager.core.ids import IDENTIFIER, SLUGID, is_identifier, is_pool_id, matches
 from worker_manager.core.model import Json, canonical_json
-from worker_manager.core.moments import from_wire, to_wire
+from worker_manager.core.moments import from_wire, is_date_time, to_wire
 from worker_manager.core.scopes import AllOf, AnyOf
 from worker_manager.queue.tasks import EXCEPTIONS, PRIORITIES, Resolution
 
@@ -40,14 +39,9 @@ LATEST = datetime.max.replace(tzinfo=UTC) - DEFAULT_EXPIRES - timedelta(days=1)
 """No time may be later, so that what follows from it is a time as well."""
 
 
-_RFC_3339 = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
-)
-
-
 def _as_text(value: Any) -> Any:
     """A date-time as JSON has it: no number, which would be taken for seconds since 1970."""
-    if isinstance(value, datetime) or (isinstance(value, str) and _RFC_3339.fullmatch(value)):
+    if isinstance(value, datetime) or is_date_time(value):
         return value
     raise ValueError("must be a date-time such as 2026-11-30T13:31:00.000Z")
 
