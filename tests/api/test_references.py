@@ -263,7 +263,7 @@ def test_a_client_built_from_our_reference_reaches_every_method(tables: Tables) 
         return Api(tables, now, url).app.handle
 
     with serving(handle) as url:
-        reference = requests.get(f"{url}{BASE}/api.json", timeout=5).json()
+        reference = requests.get(f"{url}{BASE}/api.json", timeout=60).json()
         made = createApiClient("Ours", {"reference": reference})
         credentials = {"clientId": "test/root", "accessToken": TOKEN}
         client = made({"rootUrl": url, "credentials": credentials, "maxRetries": 0})

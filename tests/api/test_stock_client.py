@@ -194,8 +194,8 @@ def test_a_signed_url_opens_what_it_was_made_for(service: Service) -> None:
     client = service.client()
     client.createWorkerPool(POOL, a_definition())
     url = client.buildSignedUrl("workerPool", POOL)
-    assert requests.get(url, timeout=5).json()["workerPoolId"] == POOL
-    assert requests.delete(url, timeout=5).status_code == 401
+    assert requests.get(url, timeout=60).json()["workerPoolId"] == POOL
+    assert requests.delete(url, timeout=60).status_code == 401
 
 
 def test_errors_reach_the_client_in_its_own_words(service: Service) -> None:

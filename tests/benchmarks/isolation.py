@@ -41,9 +41,9 @@ BETWEEN_TICKS = timedelta(minutes=1)
 POOLS = 3
 """Of each cloud; every one launches a machine at every tick."""
 READ_TIMEOUT = timedelta(seconds=1)
-"""So that the cloud that hangs lets many calls run out, and not only the first ones."""
+"""Of the cloud that hangs, so that it lets many calls run out, and not only the first ones."""
 HANGS = {"kind": "hang", "seconds": 3_600.0, "times": None}
-GIVE_UP_SECONDS = 30
+GIVE_UP_SECONDS = 90
 DEADLINE = Deadline.after(timedelta(minutes=5))
 MORE = 1.1
 MORE_MS = 100
@@ -98,7 +98,8 @@ class Hour:
         Raises ``RuntimeError`` if one of those did not launch what it should.
         """
         pace = Pace()
-        with _silence(), worlds(endpoints, CLOUDS, pace=pace, read_timeout=READ_TIMEOUT) as found:
+        hurried = {self._hanging: READ_TIMEOUT} if self._hanging else {}
+        with _silence(), worlds(endpoints, CLOUDS, pace=pace, read_timeouts=hurried) as found:
             pools = {name: self._prepare(world) for name, world in found.items()}
             well = [name for name in found if name != self._hanging]
             waits: dict[str, list[float]] = {name: [] for name in well}

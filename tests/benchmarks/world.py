@@ -15,6 +15,7 @@ import uuid
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -187,12 +188,13 @@ def worlds(
     *,
     pace: Callable[[], datetime] = now,
     speed: float = 1.0,
-    read_timeout: timedelta | None = None,
+    read_timeouts: Mapping[str, timedelta] = MappingProxyType({}),
 ) -> Iterator[dict[str, World]]:
     """A world for each cloud, by name, over the same fresh tables; the clouds are empty.
 
     Functions are warm: each location was listed before.  The threads of a world are the workers of
     its queues.  ``pace`` is the time for our code, ``speed`` by how much delays are shortened.
+    Clouds in ``read_timeouts``, by name, are given up sooner, and were not listed.
     """
     names = make_tables()
     with ExitStack() as stack:
@@ -202,8 +204,9 @@ def worlds(
             simulated.control(reset="all")
             shared = botocore.session.get_session()
             session = boto3.Session(botocore_session=shared)
-            provider = start_provider(simulated, session, read_timeout=read_timeout)
-            for location in cloud.locations:
+            timeout = read_timeouts.get(cloud.name)
+            provider = start_provider(simulated, session, read_timeout=timeout)
+            for location in cloud.locations if timeout is None else ():
                 list(provider.instances(location))
             simulated.control(reset="counts")
             delivery = stack.enter_context(Delivery(THREADS, APART, speed))

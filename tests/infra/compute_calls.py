@@ -57,7 +57,7 @@ class Compute:
         self.operations = compute_v1.ZoneOperationsClient(**endpoint)
         self.disks = compute_v1.DisksClient(**endpoint)
         self._session = requests.Session()
-        self._once: Any = {"retry": None, "timeout": 10}
+        self._once: Any = {"retry": None, "timeout": 60}
 
     def insert(
         self, body: dict[str, Any] | None = None, *, zone: str = ZONE, request_id: str = ""
@@ -106,7 +106,7 @@ class Compute:
     def raw(self, path: str, **query: str) -> Any:
         """The JSON of a GET below the project, past the SDK's own reading."""
         url = f"{self.url}/compute/v1/projects/{PROJECT}/{path}"
-        return self._session.get(url, params=query, timeout=10).json()
+        return self._session.get(url, params=query, timeout=60).json()
 
 
 def refused(call: Callable[[], object]) -> tuple[int, str]:

@@ -48,7 +48,7 @@ def ec2_in(one_ec2_server: Ec2Server) -> Iterator[Callable[[str], EC2Client]]:
                 endpoint_url=one_ec2_server.url,
                 aws_access_key_id="AKIDSIMULATED",
                 aws_secret_access_key="simulated",
-                config=Config(retries={"total_max_attempts": 1}, read_timeout=10),
+                config=Config(retries={"total_max_attempts": 1}, read_timeout=60),
             )
         return made[region]
 

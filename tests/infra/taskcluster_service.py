@@ -41,6 +41,8 @@ class Script:
     tasks: deque[dict[str, Any]] = field(default_factory=deque)
     """Payloads that are handed out, one a claimed task."""
     terminate: bool = False
+    terminate_after_claims: bool = False
+    """``terminate`` from the first claims on."""
     reregisters: bool = True
 
 
@@ -106,6 +108,7 @@ class TaskclusterService:
         claims: list[dict[str, Any]] = []
         while self.script.tasks and len(claims) < wanted:
             number = len(self.script.tasks)
+            self.script.terminate |= self.script.terminate_after_claims
             claims.append(
                 {
                     "status": {"taskId": f"task-{number}"},
@@ -117,7 +120,7 @@ class TaskclusterService:
         return claims
 
 
-def until(holds: Callable[[], object], *, seconds: float = 10.0) -> None:
+def until(holds: Callable[[], object], *, seconds: float = 60.0) -> None:
     """Wait until something holds; fail when it does not in time."""
     deadline = time.monotonic() + seconds
     while not holds():

@@ -104,7 +104,6 @@ def test_what_a_child_started_ends_with_it(tmp_path: Path) -> None:
     child.stop()
 
     wait_until(lambda: is_free(port))
-    assert is_free(port)
 
 
 def test_a_ctrl_c_in_the_terminal_does_not_reach_children(tmp_path: Path) -> None:
@@ -121,6 +120,7 @@ def wait_until_ended(child: Child) -> None:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not holds() and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.01)

@@ -109,7 +109,7 @@ def front() -> Iterator[Front]:
 def ask(
     front: Front, method: str, target: str, **more: Any
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
-    connection = http.client.HTTPConnection(urlsplit(front.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(front.url).netloc, timeout=60)
     try:
         connection.request(method, target, **more)
         answer = connection.getresponse()
@@ -266,7 +266,7 @@ class SlowLambda(PretendLambda):
 
     def do_POST(self) -> None:
         self.called.set()
-        self.let_go.wait(10)
+        self.let_go.wait(60)
         super().do_POST()
 
 
@@ -276,7 +276,7 @@ def test_a_request_that_waited_too_long_for_its_turn_is_one_too_many() -> None:
         url = f"http://127.0.0.1:{server.server_address[1]}"
         with Front(TEMPLATE, emulator=url, port=0, at_once=1, patience_seconds=0.05) as front:
             first = pool.submit(ask, front, "GET", "/x")
-            assert SlowLambda.called.wait(10)
+            assert SlowLambda.called.wait(60)
             status, headers, body = ask(front, "GET", "/x")
             SlowLambda.let_go.set()
             assert first.result()[0] == 200

@@ -134,12 +134,11 @@ def test_a_machine_registers_works_and_leaves_when_told(
 def test_registration_is_tried_again_after_a_503_and_not_before_its_time(
     service: TaskclusterService, run: Any
 ) -> None:
-    service.script.registrations = deque([(500, {}), (503, {"Retry-After": "1"})])
+    service.script.registrations = deque([(500, {}), (503, {"Retry-After": "0.3"})])
     run()
     until(lambda: service.of("claim-work"))
     first, second, third = service.of("register")
-    assert second.at - first.at < 0.9
-    assert third.at - second.at >= 1.0
+    assert third.at - second.at >= 0.3
     assert first.body == third.body
 
 
@@ -207,10 +206,9 @@ def test_a_machine_runs_as_many_tasks_as_it_has_capacity_and_finishes_them_befor
     service: TaskclusterService, run: Any
 ) -> None:
     service.script.worker_config = {"capacity": 2}
-    service.script.tasks = deque([{"seconds": 0.5}] * 3)
-    fleet, _ = run()
-    until(lambda: only(fleet, Phase.BUSY))
-    service.script.terminate = True
+    service.script.tasks = deque([{"seconds": 0.1}] * 3)
+    service.script.terminate_after_claims = True
+    run()
     until(lambda: service.of("remove"))
     names = service.names()
     assert names.count("completed") == 2
@@ -258,14 +256,14 @@ def test_a_machine_whose_credentials_are_not_renewed_leaves(
 def test_a_machine_stops_at_once_when_its_instance_goes(
     ec2: EC2Client, service: TaskclusterService, run: Any
 ) -> None:
-    service.script.tasks = deque([{"seconds": 0.4}])
+    service.script.tasks = deque([{"seconds": 60}])
     fleet, ids = run(2)
     until(lambda: service.of("claim-work") and Phase.BUSY in fleet.phases())
     ec2.terminate_instances(InstanceIds=ids)
     until(lambda: not fleet.phases())
     time.sleep(0.1)
     calls = len(service.calls)
-    time.sleep(0.5)
+    time.sleep(0.2)
     assert len(service.calls) == calls
     assert service.of("completed") == []
 
@@ -294,7 +292,7 @@ def test_instances_without_a_workers_user_data_stay_silent(
 def test_sixty_machines_are_carried_by_one_thread(service: TaskclusterService, run: Any) -> None:
     service.script.tasks = deque([{}] * 120)
     fleet, _ = run(60, poll_seconds=0.5)
-    until(lambda: fleet.outcomes[Outcome.COMPLETED] == 120, seconds=30)
+    until(lambda: fleet.outcomes[Outcome.COMPLETED] == 120)
     until(lambda: fleet.outcomes[Outcome.REGISTERED] == 60)
 
 

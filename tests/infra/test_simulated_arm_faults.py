@@ -340,4 +340,4 @@ def test_it_runs_alone_as_a_process(tmp_path: Path) -> None:
         found = get(f"{url}/_control/state")["resources"]
         assert found["virtualMachines"] == {"Succeeded": 2}
         process.terminate()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0

@@ -112,7 +112,7 @@ def test_a_lost_answer_leaves_the_machine_and_its_request_id_finds_it(
 def test_a_hanging_call_is_given_up_by_the_client(
     compute_cloud: ComputeCloud, one_compute_server: SimulatedCompute
 ) -> None:
-    compute_cloud.faults.add(Fault(FaultKind.HANG, seconds=2))
+    compute_cloud.faults.add(Fault(FaultKind.HANG, seconds=3600))
     path = f"/compute/v1/projects/simulated-project/zones/{ZONE}/instances"
     with pytest.raises(requests.exceptions.ReadTimeout):
         requests.get(one_compute_server.url + path, timeout=0.05)
@@ -242,10 +242,10 @@ class TestMetadata:
         url = f"{one_compute_server.url}/oauth2/v1/certs"
         for kind in (FaultKind.ERROR, FaultKind.DROP):
             compute_cloud.faults.add(Fault(kind, "oauth2.certs", status=503))
-        assert requests.get(url, timeout=5).status_code == 503
+        assert requests.get(url, timeout=60).status_code == 503
         with pytest.raises(requests.exceptions.ConnectionError):
-            requests.get(url, timeout=5)
-        assert requests.get(url, timeout=5).status_code == 200
+            requests.get(url, timeout=60)
+        assert requests.get(url, timeout=60).status_code == 200
 
     def test_its_power_is_seen_and_switched_from_outside(
         self, base: str, instance_id: str, one_compute_server: SimulatedCompute
@@ -339,4 +339,4 @@ def test_it_runs_alone_as_a_process(tmp_path: Path) -> None:
         url = process.stdout.readline().strip()
         assert json.loads(get(f"{url}/_control/state"))["instances"] == {ZONE: {"RUNNING": 2}}
         process.terminate()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0

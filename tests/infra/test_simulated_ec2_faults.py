@@ -154,7 +154,7 @@ def test_a_dropped_call_did_nothing(cloud: Ec2Cloud, ec2: EC2Client) -> None:
 def test_a_hanging_call_is_given_up_by_the_client(
     cloud: Ec2Cloud, one_ec2_server: Ec2Server
 ) -> None:
-    cloud.faults.add(Fault(FaultKind.HANG, seconds=2))
+    cloud.faults.add(Fault(FaultKind.HANG, seconds=3600))
     impatient = boto3.client(
         "ec2",
         region_name="us-east-1",
@@ -315,12 +315,12 @@ def test_it_runs_alone_as_a_process(tmp_path: Path) -> None:
         url = process.stdout.readline().strip()
         assert get(f"{url}/_control/state")["instances"] == {"us-west-2": {"running": 2}}
         process.terminate()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
 
 
 def test_calls_that_hang_do_not_keep_the_server_from_closing() -> None:
     cloud = Ec2Cloud()
-    cloud.faults.add(Fault(FaultKind.HANG, seconds=600))
+    cloud.faults.add(Fault(FaultKind.HANG, seconds=3600))
     scope = "Credential=AKID/20261201/us-east-1/ec2/aws4_request"
     head = f"POST / HTTP/1.1\r\nAuthorization: {scope}\r\nContent-Length: 22\r\n\r\n"
     with Ec2Server(cloud) as server:
@@ -330,5 +330,5 @@ def test_calls_that_hang_do_not_keep_the_server_from_closing() -> None:
         while not cloud.calls_of("DescribeRegions"):
             time.sleep(0.01)
     with caller:
-        caller.settimeout(5)
+        caller.settimeout(60)
         assert caller.recv(100) == b""

@@ -21,6 +21,7 @@ class Bus:
 
     def __init__(self, *, expected: int, fails: int = 0) -> None:
         self.entries: list[Any] = []
+        self.has_failed = Event()
         self.has_all = Event()
         self._expected = expected
         self._fails = fails
@@ -28,6 +29,7 @@ class Bus:
     def put_events(self, *, Entries: list[Any]) -> None:
         if self._fails:
             self._fails -= 1
+            self.has_failed.set()
             raise ConnectionError("nobody there")
         self.entries += Entries
         if len(self.entries) >= self._expected:
@@ -110,15 +112,16 @@ def test_a_cloud_that_nobody_listens_to_announces_nothing_and_works() -> None:
 
 def test_events_are_put_when_they_are_due_in_order_and_ten_at_a_time() -> None:
     bus = Bus(expected=12)
-    began = time.monotonic()
+    began = time.time()
 
-    with Announcer(bus, time.time) as announcer:
-        announcer.announce(time.time() + 0.2, {"number": 12})
-        for number in range(1, 12):
-            announcer.announce(time.time(), {"number": number})
-        assert bus.has_all.wait(5)
+    announcer = Announcer(bus, time.time)
+    announcer.announce(began + 0.2, {"number": 12})
+    for number in range(1, 12):
+        announcer.announce(began, {"number": number})
+    with announcer:
+        assert bus.has_all.wait(60)
 
-    assert time.monotonic() - began >= 0.2
+    assert time.time() >= began + 0.2
     assert [entry["number"] for entry in bus.entries] == list(range(1, 13))
 
 
@@ -127,9 +130,9 @@ def test_a_bus_that_does_not_answer_loses_events_and_stops_nothing() -> None:
 
     with Announcer(bus, time.time) as announcer:
         announcer.announce(0, {"number": 1})
-        time.sleep(0.1)
+        assert bus.has_failed.wait(60)
         announcer.announce(0, {"number": 2})
-        assert bus.has_all.wait(5)
+        assert bus.has_all.wait(60)
 
     assert bus.entries == [{"number": 2}]
 
@@ -138,6 +141,6 @@ def test_what_is_not_due_yet_does_not_keep_the_end_waiting() -> None:
     began = time.monotonic()
 
     with Announcer(Bus(expected=1), time.time) as announcer:
-        announcer.announce(time.time() + 60, {"number": 1})
+        announcer.announce(time.time() + 3600, {"number": 1})
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.journey
 
 
 def get(stage: LocalStage, path: str) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection(urlsplit(stage.root_url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(stage.root_url).netloc, timeout=60)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

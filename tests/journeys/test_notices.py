@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,13 +30,17 @@ def give_notice(world: World, instance_id: str, state: str) -> None:
     assert answer["FailedEntryCount"] == 0
 
 
-def test_a_terminated_machine_is_told_of_and_replaced_within_30_seconds(world: World) -> None:
-    """B25: tasks waited up to 20 minutes although the machine was known to be gone."""
+def test_a_terminated_machine_is_told_of_and_replaced_without_a_tick(
+    world: World,
+) -> None:
+    """B25: tasks waited up to 20 minutes although the machine was known to be gone.
+
+    Here no schedule fires: nothing but the notice leads to what is waited for.
+    """
     (worker,) = world.launched(POOL, 1)
     world.register(worker)
     name = worker["workerId"]
     ec2 = aws_client("ec2", endpoint=world.stage.ec2_url)
-    began = time.monotonic()
 
     ec2.terminate_instances(InstanceIds=[name])
     give_notice(world, "i-0123456789abcdef0", "terminated")
@@ -45,6 +48,4 @@ def test_a_terminated_machine_is_told_of_and_replaced_within_30_seconds(world: W
 
     (stopped,) = until(lambda: world.events.of(POOL, "worker-stopped"), every=0.1)
     assert stopped["workerId"] == name
-    assert time.monotonic() - began < 30
     until(lambda: world.instances(POOL), every=0.1)
-    assert time.monotonic() - began < 30

@@ -323,18 +323,18 @@ class TestCredentials:
     def test_a_signed_url_opens_what_it_names(self, world: World) -> None:
         world.manager.createWorkerPool("journey/signed", a_pool())
         url = world.manager.buildSignedUrl("workerPool", "journey/signed")
-        opened = world.http.get(url, timeout=30)
+        opened = world.http.get(url, timeout=60)
         assert opened.status_code == 200
         assert opened.json()["workerPoolId"] == "journey/signed"
         elsewhere = url.replace("signed?", "sighed?")
         assert elsewhere != url
-        assert world.http.get(elsewhere, timeout=30).status_code == 401
+        assert world.http.get(elsewhere, timeout=60).status_code == 401
 
     def test_a_signed_url_may_have_a_query(self, world: World) -> None:
         url = world.manager.buildSignedUrl("listWorkerPools", query={"limit": "1"})
-        assert len(world.http.get(url, timeout=30).json()["workerPools"]) <= 1
+        assert len(world.http.get(url, timeout=60).json()["workerPools"]) <= 1
         url = world.manager.buildSignedUrl("listWorkerPools", expiration=-60)
-        assert world.http.get(url, timeout=30).status_code == 401
+        assert world.http.get(url, timeout=60).status_code == 401
 
 
 def test_the_asynchronous_client_is_served_alike(world: World) -> None:

@@ -51,7 +51,7 @@ PATIENT: Mapping[str, int] = {
 BASE = "/api/worker-manager/v1"
 
 
-def until(answer: Callable[[], T], *, seconds: float = 20, every: float = 0.2) -> T:
+def until(answer: Callable[[], T], *, seconds: float = 60, every: float = 0.2) -> T:
     """The first answer that is true; an assertion after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not (found := answer()):
@@ -142,7 +142,7 @@ class World:
 
     def send(self, method: str, path: str, **request: Any) -> requests.Response:
         """A request by hand, for what no client would send."""
-        return self.http.request(method, self.stage.root_url + path, timeout=30, **request)
+        return self.http.request(method, self.stage.root_url + path, timeout=60, **request)
 
     def tick(self) -> None:
         """Provision and scan once, each with a tick of its own, as the split minute does."""
@@ -155,7 +155,7 @@ class World:
 
     def cloud(self, path: str) -> Any:
         """Ask the simulated EC2, beside its API."""
-        answer = self.http.get(self.stage.ec2_url + path, timeout=10)
+        answer = self.http.get(self.stage.ec2_url + path, timeout=60)
         answer.raise_for_status()
         return answer.json()
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 IMPATIENCE = timedelta(milliseconds=200)
 """How long an impatient provider waits for an answer."""
-HANGS_SECONDS = 30.0
+HANGS_SECONDS = 3600.0
+"""Longer than any test may take: whoever does not give up is noticed by that."""
 
 
 class Stage(Protocol):

@@ -96,7 +96,7 @@ def test_waiting_and_bad_credentials_end_the_visit(error: CloudError) -> None:
 
     def call(item: int) -> None:
         asked.append(item)
-        gate.wait(5)
+        gate.wait(60)
         raise error
 
     assert visit.each(call, range(100)) == [error] * 100

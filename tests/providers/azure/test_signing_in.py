@@ -33,7 +33,7 @@ class Entra:
 
     def get_token(self, *scopes: str, **options: Any) -> AccessToken:
         self.asked += 1
-        assert self._all_wait.wait(5)
+        assert self._all_wait.wait(60)
         self.now += 1
         if self.refuses:
             raise ClientAuthenticationError("no")

@@ -30,11 +30,11 @@ def test_a_list_that_fails_waits_for_no_other_and_ends_it_at_its_next_page() -> 
     def long(timeout: TimeLeft) -> None:
         timeout()
         first_page.set()
-        next_page.wait(5)
+        next_page.wait(60)
         timeout()
 
     def refused(_: TimeLeft) -> None:
-        first_page.wait(5)
+        first_page.wait(60)
         raise NotAuthorizedError("no")
 
     other = lists.begin(long)
@@ -44,5 +44,5 @@ def test_a_list_that_fails_waits_for_no_other_and_ends_it_at_its_next_page() -> 
     assert not other.done()
     next_page.set()
     with pytest.raises(CloudError) as caught:
-        other.result(5)
+        other.result(60)
     assert type(caught.value) is CloudUnavailableError
