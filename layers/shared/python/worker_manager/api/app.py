@@ -20,6 +20,7 @@ from worker_manager.api.refusals import (
     OMITTED,
     Refusal,
     error_body,
+    insufficient,
     not_found,
     refusal_for,
 )
@@ -27,7 +28,6 @@ from worker_manager.api.requests import Request
 from worker_manager.api.routing import Call, Match, Route, Router
 from worker_manager.api.validation import parse_body
 from worker_manager.core.ids import matches
-from worker_manager.core.scopes import missing_scopes, required_scopes
 from worker_manager.taskcluster.resources import Endpoint
 from worker_manager.telemetry import logger
 
@@ -111,14 +111,14 @@ class App(Generic[DepsT]):
         identity = None
         if not route.is_public and not route.needs_body_for_scopes:
             identity = self._authenticate(request, progress)
-            require(identity, route.required_scopes(match.params, payload))
+            _require(identity, route.required_scopes(match.params, payload))
         if misfit := match.misfit():
             raise Refusal("InvalidRequestArguments", f"URL parameter {misfit}")
         query = check_query(request.query_arguments(), route)
         body = parse_body(route.body, payload) if route.body is not None else None
         if route.needs_body_for_scopes:
             identity = self._authenticate(request, progress)
-            require(identity, route.required_scopes({**query, **match.params}, payload))
+            _require(identity, route.required_scopes({**query, **match.params}, payload))
         result = route.handler(
             Call(
                 params=match.params,
@@ -127,6 +127,7 @@ class App(Generic[DepsT]):
                 payload=payload,
                 client_id=identity.client_id if identity else None,
                 request_id=request.request_id,
+                identity=identity,
             ),
             self._deps,
         )
@@ -165,19 +166,10 @@ class App(Generic[DepsT]):
         return _answer(refusal.status, body, refusal.headers())
 
 
-def require(identity: Identity, required: Expression) -> None:
-    """Refuse a caller whose scopes are not enough, naming those that are missing."""
-    if identity.satisfies(required):
-        return
-    missing = missing_scopes(identity.scopes, required)
-    who = f"Client ID {identity.client_id}" if identity.client_id else "An anonymous caller"
-    raise Refusal(
-        "InsufficientScopes",
-        f"{who} does not have sufficient scopes and is missing the following scopes:\n\n"
-        + "\n".join(f"* {scope}" for scope in missing)
-        + "\n\nThe request needs:\n\n"
-        + "\n".join(f"* {scope}" for scope in required_scopes(required)),
-    )
+def _require(identity: Identity, required: Expression) -> None:
+    """Refuse a caller whose scopes are not enough."""
+    if not identity.satisfies(required):
+        raise insufficient(identity, required)
 
 
 def check_query(given: Mapping[str, str], route: Route[Any]) -> Mapping[str, str]:

@@ -20,6 +20,7 @@ from worker_manager.core.errors import (
     QueueUnavailableError,
 )
 from worker_manager.core.moments import to_wire
+from worker_manager.core.scopes import missing_scopes, required_scopes
 from worker_manager.queues import NotSentError
 from worker_manager.store.outages import is_outage
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.core.model import Json
+    from worker_manager.core.scopes import Expression
+    from worker_manager.taskcluster.auth import Identity
 
 STATUS = {
     "MalformedPayload": HTTPStatus.BAD_REQUEST,
@@ -113,6 +116,19 @@ def not_found(message: str) -> Refusal:
 def input_error(message: str) -> Refusal:
     """The request contradicts itself or what is there."""
     return Refusal("InputError", message)
+
+
+def insufficient(identity: Identity | None, required: Expression) -> Refusal:
+    """A caller whose scopes are not enough is told which are missing."""
+    client_id, scopes = (identity.client_id, identity.scopes) if identity else (None, ())
+    who = f"Client ID {client_id}" if client_id else "An anonymous caller"
+    return Refusal(
+        "InsufficientScopes",
+        f"{who} does not have sufficient scopes and is missing the following scopes:\n\n"
+        + "\n".join(f"* {scope}" for scope in missing_scopes(scopes, required))
+        + "\n\nThe request needs:\n\n"
+        + "\n".join(f"* {scope}" for scope in required_scopes(required)),
+    )
 
 
 def error_body(

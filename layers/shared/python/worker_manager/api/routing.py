@@ -15,6 +15,7 @@ from inspect import getdoc
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from urllib.parse import unquote
 
+from worker_manager.api.refusals import insufficient
 from worker_manager.core.ids import DECISION_ID, IDENTIFIER, POOL_ID, SLUGID, matches
 from worker_manager.core.scopes import AllOf, AnyOf, Expression
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pydantic import BaseModel
+
+    from worker_manager.taskcluster.auth import Identity
 
 DepsT = TypeVar("DepsT")
 
@@ -64,7 +67,8 @@ class Call:
 
     ``body`` is the model that the route declares (``None`` if it declares none), ``payload`` the
     JSON it was made of; ``client_id`` is who calls, ``None`` for anybody; ``request_id`` is the
-    front door's name of the request, if it gives one.
+    front door's name of the request, if it gives one.  ``identity`` is that of a caller who had
+    to say who it is.
     """
 
     params: Mapping[str, str]
@@ -73,6 +77,16 @@ class Call:
     payload: Any
     client_id: str | None
     request_id: str | None = None
+    identity: Identity | None = None
+
+    def satisfies(self, required: Expression) -> bool:
+        """Whether the caller may do what requires these scopes."""
+        return self.identity is not None and self.identity.satisfies(required)
+
+    def require(self, required: Expression) -> None:
+        """Refuse a caller whose scopes are not enough for what turned out to be asked."""
+        if not self.satisfies(required):
+            raise insufficient(self.identity, required)
 
     @property
     def pool_id(self) -> str:

@@ -1,0 +1,131 @@
+"""What an observation, or a person, does to what is known of a worker.
+
+Pure: a worker goes in, the next one comes out, and what changes nothing gives back the same one.
+In any order and however often, the same observations give the same worker, as far as its latest
+claims reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from worker_manager.registry.entities import Claim, Outcomes, RegistryWorker
+from worker_manager.registry.observations import CALLS, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from worker_manager.core.model import WorkerKey
+    from worker_manager.registry.observations import Observation
+
+RECENT = 20
+"""Claims that are remembered; those that still run are, beyond that, up to ``MOST``."""
+MOST = 64
+DAYS = 7
+"""Of outcomes that are remembered."""
+BLAMED = frozenset({"worker-shutdown", "claim-expired", "internal-error", "resource-unavailable"})
+"""Reasons of exceptions that count against the worker."""
+
+
+def meet(key: WorkerKey, now: datetime) -> RegistryWorker:
+    """A worker of which nothing was known."""
+    return RegistryWorker(key=key, created=now)
+
+
+def seen(
+    worker: RegistryWorker, at: datetime, *, calls: bool, interval: timedelta = timedelta()
+) -> RegistryWorker:
+    """The worker was heard of; ``calls`` if it asked for work.
+
+    A sighting less than ``interval`` after the last one is not noted, but for a first call.  One
+    that is heard of after all is not gone.
+    """
+    is_first = calls and (worker.first_claim is None or at < worker.first_claim)
+    if worker.last_seen is not None and not is_first and at < worker.last_seen + interval:
+        return worker
+    return replace(
+        worker,
+        first_seen=min(worker.first_seen or at, at),
+        last_seen=max(worker.last_seen or at, at),
+        first_claim=at if is_first else worker.first_claim,
+        gone=None if worker.gone is not None and at > worker.gone else worker.gone,
+    )
+
+
+def took(worker: RegistryWorker, claims: Iterable[Claim]) -> RegistryWorker:
+    """The worker took these runs; one that is known already keeps its outcome."""
+    known = {claim.run: claim for claim in worker.claims}
+    for claim in claims:
+        before = known.get(claim.run)
+        if before is None:
+            known[claim.run] = claim
+        elif claim.claimed < before.claimed:
+            known[claim.run] = replace(before, claimed=claim.claimed)
+    return replace(worker, claims=_latest(known.values()))
+
+
+def ended(worker: RegistryWorker, observation: Observation) -> RegistryWorker:
+    """A run of the worker ended; telling it again changes nothing, nor does another end of it."""
+    run = (str(observation.task_id), int(observation.run_id or 0))
+    known = {claim.run: claim for claim in worker.claims}
+    claim = known.get(run) or Claim(*run, claimed=observation.at)
+    if claim.state is not None:
+        return worker
+    known[run] = replace(
+        claim,
+        state=observation.state,
+        reason=observation.reason,
+        resolved=observation.at,
+    )
+    outcomes = _counted(worker.outcomes, observation)
+    return replace(worker, claims=_latest(known.values()), outcomes=outcomes)
+
+
+def observed(
+    worker: RegistryWorker, observations: Sequence[Observation], *, interval: timedelta
+) -> RegistryWorker:
+    """All that a queue saw of this worker since, the oldest first."""
+    for one in sorted(observations, key=lambda one: one.at):
+        if one.is_sighting:
+            # What is written anyway tells the time exactly.
+            exactly = timedelta() if one.kind in {Kind.CLAIM, Kind.RESOLVE} else interval
+            worker = seen(worker, one.at, calls=one.kind in CALLS, interval=exactly)
+        if one.kind is Kind.CLAIM or one.kind is Kind.RECLAIM:
+            claim = Claim(str(one.task_id), int(one.run_id or 0), claimed=one.at)
+            worker = took(worker, [claim])
+        elif one.kind is Kind.RESOLVE:
+            worker = ended(worker, one)
+    return worker
+
+
+def quarantined(
+    worker: RegistryWorker, until: datetime, *, info: str, client_id: str
+) -> RegistryWorker:
+    """No tasks for the worker until then; a moment in the past releases it."""
+    return replace(worker, quarantine_until=until, quarantine_info=info, quarantined_by=client_id)
+
+
+def _latest(claims: Iterable[Claim]) -> tuple[Claim, ...]:
+    ordered = sorted(claims, key=lambda claim: (claim.claimed, claim.run))
+    recent = ordered[-RECENT:]
+    running = [claim for claim in ordered[:-RECENT] if claim.state is None]
+    return (*running, *recent)[-MOST:]
+
+
+def _counted(outcomes: Mapping[str, Outcomes], observation: Observation) -> Mapping[str, Outcomes]:
+    day = observation.at.date().isoformat()
+    before = outcomes.get(day, Outcomes())
+    match observation.state:
+        case "completed":
+            after = replace(before, completed=before.completed + 1)
+        case "failed":
+            after = replace(before, failed=before.failed + 1)
+        case _ if observation.reason in BLAMED:
+            after = replace(before, exceptions=before.exceptions + 1)
+        case _:
+            after = replace(before, others=before.others + 1)
+    days = {**outcomes, day: after}
+    return {name: days[name] for name in sorted(days)[-DAYS:]}
