@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
 
 from infra.accounts import ADDRESS, MOST_LOOPS, check_form, check_provider_id
+from worker_manager.settings import LONGEST_HOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,10 @@ _OPTIONS: Mapping[ProviderType, tuple[str, ...]] = {
     "google": ("project", "service_account_id", "service_account_email"),
 }
 """What a provider of a type must be told, and no other may be."""
+
+QueueBackend = Literal["builtin", "remote", "events"]
+"""The embedded queue; a Taskcluster queue that is asked who works on what; one of which somebody
+tells us that."""
 
 FrontDoor = Literal["rest", "load-balancer"]
 """An API Gateway REST API, paid by the request, or an Application Load Balancer, by the hour."""
@@ -170,6 +175,10 @@ class StageSettings:
     ``deployment`` is the tag by which our machines are told from those of others.
     ``root_url`` is the Taskcluster root URL that clients sign for, without a slash at the end.
     ``queue_root_url`` is the root URL of a Taskcluster queue; ``None`` deploys the embedded one.
+    ``queue_backend`` follows from that; with ``events`` a Taskcluster queue is not asked who works
+    on what, but whoever hears its messages sends them to the registry.
+    ``claim_hold_seconds`` is how long the embedded queue keeps a worker waiting that it has no task
+    for, 0 to 2: fewer questions, but each of them is paid for as long as it is held.
     ``auth_root_url`` is the root URL of a Taskcluster auth service that checks signatures; with
     ``None`` the clients and roles are those of our own secret.
     ``list_lag_seconds`` is how long a cloud's list may lag behind a launch.
@@ -199,6 +208,8 @@ class StageSettings:
     providers: tuple[ProviderSettings, ...]
     deployment: str = ""
     queue_root_url: str | None = None
+    queue_backend: QueueBackend | None = None
+    claim_hold_seconds: float = 0
     auth_root_url: str | None = None
     tick_seconds: int = 30
     list_lag_seconds: int = 60
@@ -233,6 +244,7 @@ class StageSettings:
             raise ValueError(f"{self.name}: tick_seconds must be one of {TICKS}")
         if self.root_url.endswith("/"):
             raise ValueError(f"{self.name}: root_url must not end in a slash")
+        self._check_queue()
         self._check_front_door()
         self._check_regions()
         if not self.is_watched and (self.alarm_email or self.metrics_by_pool):
@@ -244,6 +256,17 @@ class StageSettings:
         self._check_providers()
         if not self.deployment:
             object.__setattr__(self, "deployment", f"worker-manager-{self.name}")
+
+    def _check_queue(self) -> None:
+        if (self.queue_kind == "builtin") != self.has_builtin_queue:
+            wants = "has no" if self.queue_backend == "builtin" else "needs a"
+            raise ValueError(
+                f"{self.name}: queue_backend {self.queue_backend} {wants} queue_root_url"
+            )
+        if not 0 <= self.claim_hold_seconds <= LONGEST_HOLD:
+            raise ValueError(f"{self.name}: claim_hold_seconds must be 0 to {LONGEST_HOLD}")
+        if self.claim_hold_seconds and not self.has_builtin_queue:
+            raise ValueError(f"{self.name}: claim_hold_seconds are the embedded queue's")
 
     def _check_providers(self) -> None:
         ids = [provider.provider_id for provider in self.providers]
@@ -287,6 +310,11 @@ class StageSettings:
     def has_builtin_queue(self) -> bool:
         """Whether the embedded task queue is deployed."""
         return self.queue_root_url is None
+
+    @property
+    def queue_kind(self) -> QueueBackend:
+        """Where tasks are, and how the registry hears of who works on them."""
+        return self.queue_backend or ("builtin" if self.has_builtin_queue else "remote")
 
     def resource_name(self, thing: str) -> str:
         """The exact name of a resource, the same in the README, the console and the logs."""

@@ -25,11 +25,13 @@ from infra.constructs.function import Service, ServiceFunction
 from infra.constructs.load_balancer import LoadBalancer
 from infra.constructs.provider_loop import ProviderLoop, Surroundings
 from infra.constructs.pulse import Pulse
+from infra.constructs.registry import Observing, WorkerEnds
 from infra.constructs.tables import Tables
 from infra.constructs.watching import Watching
 from infra.settings import TICKS
 from worker_manager.api.load_balancer import LARGEST_PLAIN
 from worker_manager.store.audit import TRAIL
+from worker_manager.store.outbox_items import OUTBOX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -129,6 +131,7 @@ class WorkerManagerStack(Stack):
         self._unattended |= {
             f"sweep-{loop.provider.provider_id}": loop.sweep for loop in self.loops
         }
+        WorkerEnds(self, "WorkerEnds", service=self.service, tables=self.tables, bus=self.bus)
         self._by_the_clock()
         self._front_door()
         if settings.is_watched:
@@ -262,18 +265,18 @@ class WorkerManagerStack(Stack):
         ]
 
     def _by_the_clock(self) -> None:
-        """Work that belongs to no provider: ends of life, late events, static workers, and mail."""
+        """Work that belongs to no provider: ends of life, late events, sightings, and mail."""
         tables = self.tables
         expire = (
             self._function("expire", timeout_seconds=300)
-            .writes(tables.pools, tables.providers, tables.workers)
+            .writes(tables.pools, tables.providers, tables.workers, tables.registry)
             .publishes_to(self.bus)
             .runs_every(Duration.hours(1))
         )
         publish = (
             self._function("publish", timeout_seconds=60)
             .reads(tables.pools)
-            .writes(tables.providers, tables.workers)
+            .writes(tables.providers, tables.workers, tables.registry)
             .publishes_to(self.bus)
             .runs_every(Duration.minutes(1))
         )
@@ -281,6 +284,16 @@ class WorkerManagerStack(Stack):
             # Refused mail is itself an error of its pool.
             publish.writes(tables.errors).mails_from(self._settings.mail_from)
         self._unattended |= {"expire": expire.function, "publish": publish.function}
+        if self._settings.queue_kind == "remote":
+            observing = Observing(
+                self,
+                "Observing",
+                service=self.service,
+                tables=tables,
+                auth_secret=self.auth_secret,
+                queue_root_url=self.queue_root_url,
+            )
+            self._unattended["observe"] = observing.function
 
     def _front_door(self) -> None:
         tables = self.tables
@@ -302,15 +315,32 @@ class WorkerManagerStack(Stack):
         }
         for function in functions.values():
             function.publishes_to(self.bus).sends_to_any("WM_QUEUES", inboxes)
+        functions["registry_api"] = (
+            self._function("registry_api")
+            .reads(tables.pools, tables.workers, tables.health)
+            .knows(
+                WM_QUEUE_ROOT_URL=self.queue_root_url,
+                WM_QUEUE_BACKEND=self._settings.queue_kind,
+            )
+        )
         if tables.queue:
-            functions["queue_api"] = self._function("queue_api").writes(tables.queue)
+            functions["queue_api"] = (
+                self._function("queue_api")
+                .writes(tables.queue)
+                .knows(WM_CLAIM_HOLD_SECONDS=str(self._settings.claim_hold_seconds))
+            )
+        for name in ("registry_api", *(["queue_api"] if tables.queue else [])):
+            # A quarantine is told to everybody, from wherever it comes.
+            functions[name].writes(tables.registry).publishes_to(self.bus).adds_to(
+                tables.providers, partitions=OUTBOX, removes=True
+            )
         for function in functions.values():
             function.opens("WM_AUTH_SECRET", self.auth_secret)
             if self._settings.auth_root_url:
                 function.knows(WM_AUTH="remote", WM_AUTH_ROOT_URL=self._settings.auth_root_url)
         self.front_door: Api | LoadBalancer
         if self._settings.front_door == "load-balancer":
-            for name in ("pools_api", "workers_api"):
+            for name in ("pools_api", "workers_api", "registry_api"):
                 functions[name].knows(WM_PAGE_BYTES=str(LARGEST_PLAIN))
             self.front_door = LoadBalancer(
                 self, "LoadBalancer", settings=self._settings, functions=functions

@@ -35,10 +35,13 @@ ROUTES = {
     "/api/worker-manager/v1/workers/{proxy+}": "workers_api",
     "/api/worker-manager/v1/worker-pool-errors/{proxy+}": "workers_api",
     "/api/queue/{proxy+}": "queue_api",
+    "/api/worker-registry/{proxy+}": "registry_api",
     "/references/{proxy+}": "pools_api",
     "/references/queue/{proxy+}": "queue_api",
+    "/references/worker-registry/{proxy+}": "registry_api",
     "/schemas/{proxy+}": "pools_api",
     "/schemas/queue/{proxy+}": "queue_api",
+    "/schemas/worker-registry/{proxy+}": "registry_api",
 }
 """Path → function.  Each level that has children has a ``{proxy+}`` of its own: the gateway
 takes the most specific path, and nothing then depends on whether it looks further up."""

@@ -40,8 +40,6 @@ _WRITE = [
     "dynamodb:BatchWriteItem",
     "dynamodb:ConditionCheckItem",
 ]
-
-
 _ENCRYPT = [
     "kms:Decrypt",
     "kms:DescribeKey",
@@ -186,10 +184,13 @@ class ServiceFunction(Construct):
             self._use_table(named, _READ)
         return self
 
-    def adds_to(self, named: NamedTable, *, partitions: str) -> Self:
-        """Read items of a table, and put others into the partitions whose keys are so, no more."""
+    def adds_to(self, named: NamedTable, *, partitions: str, removes: bool = False) -> Self:
+        """Read items of a table, and put others into the partitions whose keys are so, no more.
+
+        ``removes`` lets it also delete some there again.
+        """
         return self.reads(named).allow(
-            ["dynamodb:PutItem"],
+            ["dynamodb:PutItem", *(["dynamodb:DeleteItem"] if removes else [])],
             resources=[named.table.table_arn],
             conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": partitions}},
         )

@@ -52,6 +52,7 @@ class Tables(Construct):
         self.workers = self._table("workers", "worker_pool_id", "sk", index="live")
         self.errors = self._table("pool_errors", "worker_pool_id", "sk", variable="ERRORS")
         self.health = self._table("health", "worker_pool_id", "sk")
+        self.registry = self._table("registry", "pk", "sk")
         self.queue = self._table("queue", "pk", "sk") if settings.has_builtin_queue else None
 
     def _table(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Template = dict[str, Any]
 
+APIS = ("pools-api", "workers-api", "registry-api", "queue-api")
 OURS = re.compile(r"WM_[A-Z0-9_]+")
 
 
@@ -68,9 +69,14 @@ def test_every_table_has_the_variable_that_the_library_knows(local_template: Tem
         ("notices-aws", {"WM_QUEUE_PROVISION", "WM_CLOUD_SECRET", "WM_BUS"}),
         ("pools-api", {"WM_QUEUES", "WM_AUTH_SECRET", "WM_BUS", "WM_QUEUE_ROOT_URL"}),
         ("workers-api", {"WM_QUEUES", "WM_AUTH_SECRET", "WM_BUS", "WM_TRUSTED_EC2_KEYS"}),
-        ("queue-api", {"WM_TABLE_QUEUE", "WM_AUTH_SECRET"}),
-        ("expire", {"WM_TABLE_WORKERS", "WM_BUS"}),
-        ("publish", {"WM_TABLE_PROVIDERS", "WM_BUS"}),
+        (
+            "queue-api",
+            {"WM_TABLE_QUEUE", "WM_TABLE_REGISTRY", "WM_BUS", "WM_CLAIM_HOLD_SECONDS"},
+        ),
+        ("registry-api", {"WM_TABLE_REGISTRY", "WM_AUTH_SECRET", "WM_BUS", "WM_QUEUE_BACKEND"}),
+        ("worker-gone", {"WM_TABLE_REGISTRY", "WM_TABLE_QUEUE"}),
+        ("expire", {"WM_TABLE_WORKERS", "WM_TABLE_REGISTRY", "WM_BUS"}),
+        ("publish", {"WM_TABLE_PROVIDERS", "WM_TABLE_REGISTRY", "WM_BUS"}),
     ],
 )
 def test_a_function_is_told_what_its_job_needs(
@@ -89,8 +95,10 @@ def test_secrets_are_told_only_to_those_who_open_them(local_template: Template) 
         for name in names(local_template)
     }
 
-    assert told["provision-tick-aws"] == told["expire"] == told["publish"] == set()
-    assert told["pools-api"] == told["workers-api"] == told["queue-api"] == {"WM_AUTH_SECRET"}
+    for name in ("provision-tick-aws", "expire", "publish", "worker-gone"):
+        assert told[name] == set()
+    for name in APIS:
+        assert told[name] == {"WM_AUTH_SECRET"}
     assert told["scan-tick-aws"] == told["advance-aws"] == {"WM_CLOUD_SECRET"}
 
 
@@ -152,6 +160,9 @@ def test_production_keeps_the_librarys_own_intervals(prod_template: Template) ->
 
 def test_a_remote_queue_is_asked_instead_of_the_embedded_one(prod_template: Template) -> None:
     assert "queue-api" not in names(prod_template)
+    assert "WM_TABLE_QUEUE" not in environment(prod_template, "worker-gone")
+    told = environment(prod_template, "observe")
+    assert {"WM_TABLE_REGISTRY", "WM_QUEUE_ROOT_URL", "WM_AUTH_SECRET"} <= told.keys()
     assert environment(prod_template, "scan-pool-aws")["WM_QUEUE_ROOT_URL"] == (
         "https://tc.example.com"
     )
@@ -176,4 +187,4 @@ def test_only_apis_are_told_of_an_auth_service_and_only_where_there_is_one(
     remote = template_of(replace(STAGES["dev"], auth_root_url=url))
 
     assert told(local_template) == {}
-    assert told(remote) == dict.fromkeys(("pools-api", "workers-api", "queue-api"), ("remote", url))
+    assert told(remote) == dict.fromkeys(APIS, ("remote", url))

@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 
 Template = dict[str, Any]
 
+PAGED = ("pools-api", "workers-api", "registry-api")
 CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/1"
 PATHS = {
     *(route.template for route in (*api_routes.POOLS, *api_routes.WORKERS)),
     *(route.template for route in queue_routes.ROUTES),
+    "/api/worker-registry/v1/provisioners",
+    "/references/worker-registry/v1/api.json",
+    "/schemas/worker-registry/v1/worker.json",
 }
 
 
@@ -98,7 +102,7 @@ def test_only_https_is_answered_with_the_stages_certificate(balanced: Template) 
 def test_functions_hear_of_every_header_and_are_not_called_for_health(balanced: Template) -> None:
     groups = of_type(balanced, "AWS::ElasticLoadBalancingV2::TargetGroup").values()
 
-    assert len(groups) == 3
+    assert len(groups) == 4
     for group in groups:
         attributes = {item["Key"]: item["Value"] for item in group["TargetGroupAttributes"]}
         assert attributes["lambda.multi_value_headers.enabled"] == "true"
@@ -110,7 +114,7 @@ def test_pages_are_cut_to_what_a_load_balancer_takes(
 ) -> None:
     for name in names(balanced):
         given = environment(balanced, name).get("WM_PAGE_BYTES")
-        assert given == ("900000" if name in ("pools-api", "workers-api") else None)
+        assert given == ("900000" if name in PAGED else None)
     assert "WM_PAGE_BYTES" not in environment(local_template, "pools-api")
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.infra.stack.reading import function, names, of_type
+from infra.settings import STAGES, StageSettings
+from tests.infra.stack.reading import environment, function, names, of_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 Template = dict[str, Any]
 
@@ -45,11 +47,37 @@ def test_the_readme_explains_every_queue_by_its_name(full_template: Template) ->
 
 
 def test_the_readme_explains_every_function_by_its_name(full_template: Template) -> None:
-    assert explained("Functions") == of_any_provider(names(full_template))
+    assert explained("Functions") == of_any_provider(names(full_template)) | {"observe"}
 
 
 def test_the_readme_explains_every_schedule_by_its_name(local_template: Template) -> None:
-    assert explained("Schedules") == of_any_provider(_schedules(local_template))
+    assert explained("Schedules") == of_any_provider(_schedules(local_template)) | {"observe"}
+
+
+def test_a_taskcluster_queue_is_looked_at_where_it_tells_nothing_by_itself(
+    prod_template: Template, template_of: Callable[[StageSettings], Template]
+) -> None:
+    told = template_of(replace(STAGES["prod"], queue_backend="events"))
+
+    assert _schedules(prod_template)["observe"]["ScheduleExpression"] == "rate(5 minutes)"
+    assert function(prod_template, "observe")["Timeout"] < 300
+    assert "observe" not in names(told)
+    assert environment(told, "registry-api")["WM_QUEUE_BACKEND"] == "events"
+
+
+def test_ends_of_workers_and_nothing_else_are_told_to_whoever_resolves_their_claims(
+    local_template: Template,
+) -> None:
+    [rule] = [
+        found
+        for found in of_type(local_template, "AWS::Events::Rule").values()
+        if found["Name"] == "wm-local-worker-gone"
+    ]
+
+    assert rule["EventPattern"] == {
+        "source": ["worker-manager"],
+        "detail-type": ["worker-stopped", "worker-removed"],
+    }
 
 
 def test_pools_are_worked_on_side_by_side_and_each_in_order(local_template: Template) -> None:
@@ -70,7 +98,7 @@ def test_a_message_stays_hidden_longer_than_its_function_may_run(
     functions = of_type(full_template, "AWS::Lambda::Function")
     mappings = of_type(full_template, "AWS::Lambda::EventSourceMapping").values()
 
-    assert len(mappings) == 17
+    assert len(mappings) == 18
     for mapping in mappings:
         queue = queues[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
         function = functions[mapping["FunctionName"]["Ref"]]
@@ -83,6 +111,7 @@ BATCHES = {
     "wm-local-advance-google": 10,
     "wm-local-notices-aws": 100,
     "wm-local-pulse": 10,
+    "wm-local-worker-gone": 10,
 }
 
 

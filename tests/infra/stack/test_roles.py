@@ -28,7 +28,7 @@ def test_every_function_has_a_role_of_its_own(template: Template) -> None:
 
     roles = [json.dumps(function["Role"]) for function in functions]
 
-    assert len(set(roles)) == len(roles) == 24
+    assert len(set(roles)) == len(roles) == 26
     assert not any(
         role.get("ManagedPolicyArns") for role in of_type(template, "AWS::IAM::Role").values()
     )
@@ -77,6 +77,36 @@ def test_the_function_for_machines_writes_nothing_of_a_pool_but_its_audit_trail(
 
     assert actions(put) == ["dynamodb:PutItem"]
     assert put["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": "*#audit"}}
+
+
+def test_functions_that_quarantine_workers_touch_no_provider_but_the_outbox(
+    template: Template,
+) -> None:
+    for name in ("registry-api", "queue-api"):
+        providers = environment(template, name)["WM_TABLE_PROVIDERS"]["Ref"]
+        [found] = [
+            found
+            for found in statements(template, name)
+            if providers in referred_to(found["Resource"])
+            and any(action.removeprefix("dynamodb:") in WRITES for action in actions(found))
+        ]
+
+        assert set(actions(found)) == {"dynamodb:PutItem", "dynamodb:DeleteItem"}
+        assert found["Condition"] == {
+            "ForAllValues:StringLike": {"dynamodb:LeadingKeys": "#outbox"}
+        }
+
+
+def test_only_our_own_queue_and_who_hears_of_ends_change_tasks(template: Template) -> None:
+    tasks = environment(template, "queue-api")["WM_TABLE_QUEUE"]["Ref"]
+    touching = {
+        name
+        for name in names(template)
+        for found in statements(template, name)
+        if tasks in referred_to(found["Resource"])
+    }
+
+    assert touching == {"queue-api", "worker-gone"}
 
 
 def test_a_function_may_send_only_to_the_queues_it_is_told_of(template: Template) -> None:

@@ -18,6 +18,7 @@ Template = dict[str, Any]
 
 CERTIFICATE = "arn:aws:acm:us-east-1:123456789012:certificate/1"
 LOOPS = tuple(ProviderSettings(provider_id=f"aws-{n}", provider_type="aws") for n in range(6))
+REMOTE = {"queue_root_url": "https://tc.example.com"}
 BALANCED = {"front_door": "load-balancer", "certificate_arn": CERTIFICATE}
 
 
@@ -41,6 +42,11 @@ BALANCED = {"front_door": "load-balancer", "certificate_arn": CERTIFICATE}
         ({"is_watched": False, "alarm_email": "me@example.com"}, "alarm_email"),
         ({"is_watched": False, "metrics_by_pool": True}, "metrics_by_pool"),
         ({"log_days": 31}, "log_days"),
+        ({"queue_backend": "remote"}, "needs a queue_root_url"),
+        ({"queue_backend": "events"}, "needs a queue_root_url"),
+        (REMOTE | {"queue_backend": "builtin"}, "has no queue_root_url"),
+        (REMOTE | {"claim_hold_seconds": 1}, "embedded queue's"),
+        ({"claim_hold_seconds": 2.5}, "claim_hold_seconds"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(change: dict[str, Any], complaint: str) -> None:

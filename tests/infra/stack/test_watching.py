@@ -65,6 +65,7 @@ def test_what_must_not_go_unnoticed_has_an_alarm(watched: Template) -> None:
         "faults-1",
         "failing-expire",
         "failing-publish",
+        "dead-letters-worker-gone",
         "failing-pulse",
         "failing-mail",
         "failing-sweep-aws",

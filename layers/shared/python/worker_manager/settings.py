@@ -12,6 +12,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -28,11 +29,27 @@ TABLE_VARIABLES = {
     "pool_errors": "WM_TABLE_ERRORS",
     "health": "WM_TABLE_HEALTH",
     "queue": "WM_TABLE_QUEUE",
+    "registry": "WM_TABLE_REGISTRY",
 }
 
 
 PAGE_BYTES = 4_000_000
 """Of one page of a list unless a stage says otherwise; Lambda's own limit is 6 MB."""
+
+
+LONGEST_HOLD = 2
+"""Seconds that a worker's question for work may be held at most: each held call is paid for."""
+
+
+class QueueKind(StrEnum):
+    """Where tasks are, and how the registry hears of who works on them."""
+
+    BUILTIN = "builtin"
+    """In our own queue, which tells of each call."""
+    REMOTE = "remote"
+    """In a Taskcluster queue, which is asked every few minutes."""
+    EVENTS = "events"
+    """In a Taskcluster queue, of which somebody tells us."""
 
 
 class MissingSettingError(RuntimeError):
@@ -126,6 +143,28 @@ class Settings:
     def queue_root_url(self) -> str:
         """Root URL of the Taskcluster queue that knows the tasks."""
         return self.required("WM_QUEUE_ROOT_URL").rstrip("/")
+
+    @property
+    def queue_kind(self) -> QueueKind:
+        """Which queue this deployment has."""
+        given = self.environment.get("WM_QUEUE_BACKEND", QueueKind.BUILTIN)
+        try:
+            return QueueKind(given)
+        except ValueError:
+            known = ", ".join(QueueKind)
+            raise MissingSettingError(
+                f"WM_QUEUE_BACKEND must be one of {known}: {given!r}"
+            ) from None
+
+    @property
+    def claim_hold(self) -> timedelta:
+        """How long a worker that asks for work is kept waiting for some."""
+        if "WM_CLAIM_HOLD_SECONDS" not in self.environment:
+            return timedelta()
+        seconds = self._number("WM_CLAIM_HOLD_SECONDS")
+        if seconds > LONGEST_HOLD:
+            raise MissingSettingError(f"WM_CLAIM_HOLD_SECONDS must be at most {LONGEST_HOLD}")
+        return timedelta(seconds=seconds)
 
     @property
     def auth_root_url(self) -> str | None:

@@ -1,0 +1,79 @@
+"""What becomes of a worker's claims when its machine ends, told by our own events.
+
+Without it tasks of a machine that is known to be gone would wait until their claims run out, after
+up to twenty minutes.  Events come twice, late, and in any order: all that is done with them is
+harmless when it is done again.
+Where to read next: ``worker_manager.queue.embedded``, ``worker_manager.registry.registry``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from worker_manager.core.model import WorkerKey
+from worker_manager.core.moments import from_wire
+from worker_manager.metrics import meter
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from worker_manager.core.model import Json
+    from worker_manager.queue.embedded import EmbeddedQueue
+    from worker_manager.registry.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEnd:
+    """A worker that ended, or was told to, at that time."""
+
+    key: WorkerKey
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EndDeps:
+    """What is told of it: the registry, and the queue where it is ours."""
+
+    registry: Registry
+    queue: EmbeddedQueue | None
+
+
+def read_end(event: Json) -> WorkerEnd:
+    """A worker's end from EventBridge's event; ``KeyError`` or ``ValueError`` for anything else."""
+    detail = event["detail"]
+    key = WorkerKey(detail["workerPoolId"], detail["workerGroup"], detail["workerId"])
+    return WorkerEnd(key, from_wire(detail["timestamp"]))
+
+
+def end_workers(ends: Mapping[str, WorkerEnd], deps: EndDeps) -> list[str]:
+    """Resolve the claims of these workers; the names of those for whom that failed."""
+    failed = []
+    for name, end in ends.items():
+        try:
+            _end(end, deps)
+        except Exception:
+            meter.crashed()
+            logger.exception(
+                "the end of a worker failed, it comes again",
+                pool=end.key.pool_id,
+                worker=end.key.worker_id,
+            )
+            failed.append(name)
+    return failed
+
+
+def _end(end: WorkerEnd, deps: EndDeps) -> None:
+    resolved = 0
+    if deps.queue is not None:
+        resolved = deps.queue.worker_gone(end.key.pool_id, end.key.group, end.key.worker_id)
+    deps.registry.gone(end.key, now=end.at)
+    if resolved:
+        logger.info(
+            "resolved claims of an ended worker",
+            pool=end.key.pool_id,
+            worker=end.key.worker_id,
+            claims=resolved,
+        )

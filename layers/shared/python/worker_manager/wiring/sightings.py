@@ -1,0 +1,40 @@
+"""Building what tells the registry of workers besides their own calls, once per container.
+
+Where to read next: ``backends`` (the registry itself), ``registry`` (what answers HTTP).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from worker_manager import settings as settings_module
+from worker_manager.reconcile.worker_ends import EndDeps
+from worker_manager.settings import TABLE_VARIABLES
+from worker_manager.wiring.backends import registry_of
+from worker_manager.wiring.base import Base, not_given, now
+
+if TYPE_CHECKING:
+    from worker_manager.queue.embedded import EmbeddedQueue
+    from worker_manager.registry.registry import Registry
+
+
+@cache
+def worker_ends() -> EndDeps:
+    """For the function that hears of workers' ends."""
+    base = Base(settings_module.load())
+    registry = registry_of(base)
+    return EndDeps(registry=registry, queue=_queue(base, registry))
+
+
+def _queue(base: Base, registry: Registry) -> EmbeddedQueue | None:
+    """Our own queue, where this stage has it."""
+    if not base.has(TABLE_VARIABLES["queue"]):
+        return None
+    from worker_manager.queue.embedded import EmbeddedQueue  # noqa: PLC0415
+    from worker_manager.store.queue_table import QueueTable  # noqa: PLC0415
+
+    name = base.settings.required(TABLE_VARIABLES["queue"])
+    table = QueueTable.bind(name, base.tables.connection)
+    # Nobody is given credentials here.
+    return EmbeddedQueue(table, registry, now, not_given("WM_AUTH_SECRET"))
