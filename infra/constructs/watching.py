@@ -1,14 +1,15 @@
 """Alarms: what nobody may learn from an angry user.  What to do about each is in the README.
 
-They go to one topic.  Metrics that are written only when something happens count as fine while
-they are missing; ticks count as broken.
+They go to one topic.  They are a stack inside the stage's: CloudFormation takes 500 resources a
+stack, and a provider has more than a dozen alarms.  Metrics that are written only when something
+happens count as fine while they are missing; ticks count as broken.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration, NestedStack, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
@@ -52,6 +53,7 @@ class Watching(Construct):
         ``functions`` are those that nobody waits for, and no other alarm tells of.
         """
         super().__init__(scope, construct_id)
+        self._alarms = NestedStack(self, "Alarms", description="Worker manager: alarms")
         self._settings = settings
         self._numbers = Numbers(settings)
         self.topic = sns.Topic(
@@ -184,9 +186,9 @@ class Watching(Construct):
         """
         name = f"{kind}-{of_what}"
         alarm = cloudwatch.Alarm(
-            self,
+            self._alarms,
             name.title().replace("-", ""),
-            alarm_name=self._settings.resource_name(name),
+            alarm_name=self._settings.resource_name(f"alarm-{name}"),
             alarm_description=f"What it means and what to do: README, Operations, {kind}",
             metric=metric,
             threshold=at,

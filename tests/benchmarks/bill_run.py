@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from infra.app import synthesise
 from infra.settings import STAGES
@@ -65,7 +65,7 @@ def polling_usd(deeds: Deeds, assumptions: Assumptions) -> float:
 
 def standing(deeds: Deeds) -> Standing:
     """What ``prod`` has of things that are paid for by their number."""
-    kinds = Counter(found["Type"] for found in _production()["Resources"].values())
+    kinds = _production()
     return Standing(
         metrics=len(deeds.metrics),
         alarms=kinds["AWS::CloudWatch::Alarm"],
@@ -75,8 +75,8 @@ def standing(deeds: Deeds) -> Standing:
 
 
 @cache
-def _production() -> dict[str, Any]:
-    """The template of ``prod``; layers are not needed to count in it."""
+def _production() -> Counter[str]:
+    """Resources of ``prod`` by type, alarms in their stack included; layers are not needed."""
     with TemporaryDirectory() as folder:
         layer = Path(folder) / "layer"
         layer.mkdir()
@@ -90,5 +90,6 @@ def _production() -> dict[str, Any]:
             hash_of=lambda folder: folder.name,
         )
         file = synthesise(STAGES["prod"], code=code, outdir=Path(folder) / "out")
-        template: dict[str, Any] = json.loads(file.read_text())
-        return template
+        inner = file.parent.glob("*.nested.template.json")
+        templates = [json.loads(each.read_text()) for each in (file, *inner)]
+    return Counter(found["Type"] for each in templates for found in each["Resources"].values())

@@ -38,12 +38,9 @@ class Role:
     def __init__(self, template: Mapping[str, Any], function: Mapping[str, Any]) -> None:
         [role, _] = function["Role"]["Fn::GetAtt"]
         self._allowed: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for resource in template["Resources"].values():
-            if resource["Type"] != "AWS::IAM::Policy":
-                continue
-            if {"Ref": role} in resource["Properties"]["Roles"]:
-                for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
-                    self._allow(statement)
+        for policy in template["Resources"][role]["Properties"]["Policies"]:
+            for statement in policy["PolicyDocument"]["Statement"]:
+                self._allow(statement)
 
     def _allow(self, statement: Mapping[str, Any]) -> None:
         given = statement["Action"]
@@ -86,8 +83,10 @@ def _needed(
 
 
 def _partition(params: Mapping[str, Any]) -> str:
-    """The key of the partition that an item of the table ``pools`` is put into."""
-    return str(params.get("Item", {}).get("worker_pool_id", {}).get("S", ""))
+    """The key of the partition that an item of ``pools`` or ``providers`` is put or deleted in."""
+    key = {**params.get("Item", {}), **params.get("Key", {})}
+    name = "worker_pool_id" if "sk" in key else "provider_id"
+    return str(key.get(name, {}).get("S", ""))
 
 
 def _refs(value: Any) -> Iterator[str]:

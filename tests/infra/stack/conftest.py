@@ -57,11 +57,14 @@ def stub_code(tmp_path_factory: pytest.TempPathFactory) -> Code:
 def template_of(
     stub_code: Code, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[StageSettings], dict[str, Any]]:
+    """The stage's template, with those of the stacks inside it under ``Inner``."""
+
     def synthesised(settings: StageSettings) -> dict[str, Any]:
         outdir: Path = tmp_path_factory.mktemp("cdk.out")
         template_file = synthesise(settings, code=stub_code, outdir=outdir, in_place=True)
         template: dict[str, Any] = json.loads(template_file.read_text())
-        return template
+        inner = [json.loads(file.read_text()) for file in outdir.glob("*.nested.template.json")]
+        return {**template, "Inner": inner}
 
     return synthesised
 

@@ -44,9 +44,8 @@ def environment(template: Template, name: str) -> dict[str, Any]:
 def statements(template: Template, name: str) -> Iterator[Mapping[str, Any]]:
     """Every statement of a function's role."""
     [role, _] = function(template, name)["Role"]["Fn::GetAtt"]
-    for policy in of_type(template, "AWS::IAM::Policy").values():
-        if {"Ref": role} in policy["Roles"]:
-            yield from policy["PolicyDocument"]["Statement"]
+    for policy in of_type(template, "AWS::IAM::Role")[role]["Policies"]:
+        yield from policy["PolicyDocument"]["Statement"]
 
 
 def actions(statement: Mapping[str, Any]) -> list[str]:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from infra import acknowledgements
+from infra.accounts import MOST_LOOPS
 from infra.app import synthesise
 from infra.constructs import provider_loop
-from infra.settings import STAGES, EventDestination, FrontDoor, PulseSettings, StageSettings
+from infra.settings import (
+    STAGES,
+    EventDestination,
+    FrontDoor,
+    ProviderSettings,
+    PulseSettings,
+    StageSettings,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from infra.constructs.function import ServiceFunction
@@ -50,6 +59,19 @@ def test_every_finding_has_a_reason(stub_code: Code, tmp_path: Path, front_door:
     written = synthesise(settings, code=stub_code, outdir=tmp_path, in_place=True, is_checked=True)
 
     assert written.exists()
+
+
+@pytest.mark.parametrize("front_door", ["rest", "load-balancer"])
+def test_a_stage_with_everything_and_as_many_providers_as_it_may_have_fits_into_a_stack(
+    template_of: Callable[[StageSettings], dict[str, Any]], front_door: FrontDoor
+) -> None:
+    """CloudFormation takes 500 resources; those of AWS have most, for it gives notice."""
+    loops = [ProviderSettings(provider_id=f"a{n}", provider_type="aws") for n in range(MOST_LOOPS)]
+
+    template = template_of(replace(with_everything(front_door), providers=tuple(loops)))
+
+    for each in (template, *template["Inner"]):
+        assert len(each["Resources"]) < 450, "room is left for what comes"
 
 
 def test_a_finding_without_a_reason_fails_the_synthesis(

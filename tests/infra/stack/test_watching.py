@@ -34,8 +34,11 @@ def watched(template_of: Callable[[StageSettings], Template]) -> Template:
 
 
 def alarms(template: Template) -> dict[str, dict[str, Any]]:
-    found = of_type(template, "AWS::CloudWatch::Alarm").values()
-    return {alarm["AlarmName"].split("-", 2)[2]: alarm for alarm in found}
+    return {
+        alarm["AlarmName"].removeprefix("wm-dev-alarm-"): alarm
+        for inner in template["Inner"]
+        for alarm in of_type(inner, "AWS::CloudWatch::Alarm").values()
+    }
 
 
 def page(template: Template) -> str:
@@ -92,12 +95,14 @@ def test_ticks_that_do_not_come_are_an_alarm_after_three_minutes(watched: Templa
 def test_alarms_go_to_whoever_the_stage_names(watched: Template) -> None:
     [subscription] = of_type(watched, "AWS::SNS::Subscription").values()
     [topic] = of_type(watched, "AWS::SNS::Topic")
+    [inner] = of_type(watched, "AWS::CloudFormation::Stack").values()
+    [told] = [name for name, value in inner["Parameters"].items() if value == {"Ref": topic}]
 
     assert (subscription["Protocol"], subscription["Endpoint"]) == (
         "email",
         "operators@example.com",
     )
-    assert all(alarm["AlarmActions"] == [{"Ref": topic}] for alarm in alarms(watched).values())
+    assert all(alarm["AlarmActions"] == [{"Ref": told}] for alarm in alarms(watched).values())
 
 
 def test_cloudwatch_may_tell_the_topic(watched: Template) -> None:
