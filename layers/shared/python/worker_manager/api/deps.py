@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from worker_manager.outbox import Outbox
     from worker_manager.queue.embedded import EmbeddedQueue
     from worker_manager.queues import Sender
+    from worker_manager.registry.backends.protocol import QueueBackend
+    from worker_manager.registry.registry import Registry
     from worker_manager.settings import ProviderSettings
     from worker_manager.store.audit import AuditStore
     from worker_manager.store.pool_errors import PoolErrorStore
@@ -82,6 +84,30 @@ class ApiDeps:
     trusted_keys: Sequence[RSAPublicKey]
     google_keys: GoogleKeys
     azure_anchors: AzureAnchors
+    page_bytes: int
+    """What a page of a list may take, escaped as Lambda hands it on to the front door."""
+    started: datetime
+    """When this container began to serve."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryDeps:
+    """Of the registry's API.
+
+    ``queue`` is the task queue, asked for counts; ``backend`` is how the registry hears from it,
+    and where a quarantine takes hold.  ``providers`` are those of this deployment by id.
+    """
+
+    registry: Registry
+    backend: QueueBackend
+    queue: QueueClient
+    stores: Stores
+    outbox: Outbox
+    authenticator: Authenticator
+    root_url: str
+    providers: Mapping[str, ProviderSettings]
+    issuer: Issuer
+    clock: Callable[[], datetime]
     page_bytes: int
     """What a page of a list may take, escaped as Lambda hands it on to the front door."""
     started: datetime
