@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from worker_manager.core.errors import InputInvalidError
-from worker_manager.queue import ledger
+from worker_manager.queue import lists
 
 POOL = "proj-x/builders"
 
@@ -53,7 +53,7 @@ def test_pages_of_any_size_cover_every_claim_once(world: Any) -> None:
 def test_a_page_of_large_definitions_ends_early_and_the_next_goes_on(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger, "PAGE_CHARACTERS", 2_500)
+    monkeypatch.setattr(lists, "PAGE_CHARACTERS", 2_500)
     ids = {world.create(number, payload={"text": "x" * 1_000}) for number in range(5)}
     world.claim(tasks=5)
 

@@ -15,14 +15,16 @@ from worker_manager.core.moments import to_wire
 from worker_manager.queue import records, requests, tasks
 from worker_manager.queue.credentials import task_credentials
 from worker_manager.queue.ledger import Ledger
+from worker_manager.queue.lists import Lists
 from worker_manager.queue.sightings import Sightings
+from worker_manager.store.queue_rows import Listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
     from worker_manager.core.model import Json
-    from worker_manager.queue.tasks import Task
+    from worker_manager.queue.tasks import Run, Task
     from worker_manager.store.queue_table import QueueTable
     from worker_manager.taskcluster.credentials import Issuer
 
@@ -44,7 +46,8 @@ class EmbeddedQueue:
         claim_timeout: timedelta = CLAIM_TIMEOUT,
         activity_interval: timedelta = ACTIVITY_INTERVAL,
     ) -> None:
-        self._tasks = Ledger(table, clock, claim_timeout)
+        self._tasks = Ledger(table, clock, claim_timeout, self._resolved)
+        self._lists = Lists(self._tasks)
         self._workers = Sightings(table, activity_interval)
         self._issuer = issuer
         self._started = self._tasks.now()
@@ -70,10 +73,17 @@ class EmbeddedQueue:
         """``status``: where the task and its runs are."""
         return {"status": records.status_of(self._tasks.read(task_id))}
 
+    def cancel_task(self, task_id: str) -> dict[str, Any]:
+        """``cancelTask``: no more of a task; one that is resolved already stays as it is.
+
+        ``ConflictError`` once its deadline is past.
+        """
+        return {"status": records.status_of(self._tasks.cancel(task_id))}
+
     def task_queue_counts(self, task_queue_id: str) -> dict[str, Any]:
         """``taskQueueCounts``: tasks that wait, and tasks being worked on."""
         queue_id = requests.require_queue_id(task_queue_id)
-        counts = self._tasks.counts(queue_id)
+        counts = self._lists.counts(queue_id)
         provisioner_id, _, worker_type = queue_id.partition("/")
         return {
             "provisionerId": provisioner_id,
@@ -83,6 +93,25 @@ class EmbeddedQueue:
             "claimedTasks": counts.claimed,
         }
 
+    def pending_tasks(self, task_queue_id: str) -> dict[str, Any]:
+        """``pendingTasks``: tasks that wait, as ``taskQueueCounts`` tells them."""
+        counts = self.task_queue_counts(task_queue_id)
+        del counts["claimedTasks"]
+        return counts
+
+    def list_pending_tasks(
+        self, task_queue_id: str, *, limit: int = 1000, continuation_token: str | None = None
+    ) -> dict[str, Any]:
+        """``listPendingTasks``: a page of the tasks that wait.
+
+        Pages may be short before the end.  They come as they are given out: by priority, then by
+        age, where the reference has them by age alone.
+        """
+        after = continuation_token or ""
+        waiting, token = self._page(task_queue_id, Listed.PENDING, limit=limit, after=after)
+        answer: dict[str, Any] = {"tasks": [records.waiting_of(task) for task in waiting]}
+        return answer | {"continuationToken": token} if token else answer
+
     def list_claimed_tasks(
         self, task_queue_id: str, *, limit: int = 1000, continuation_token: str | None = None
     ) -> dict[str, Any]:
@@ -91,9 +120,8 @@ class EmbeddedQueue:
         Pages may be short before the end.  The claim that runs out first comes first, where the
         reference begins with the one made first.
         """
-        queue_id = requests.require_queue_id(task_queue_id)
-        requests.require_limit(limit)
-        claimed, token = self._tasks.claimed(queue_id, limit=limit, after=continuation_token or "")
+        after = continuation_token or ""
+        claimed, token = self._page(task_queue_id, Listed.CLAIMED, limit=limit, after=after)
         answer: dict[str, Any] = {"tasks": [records.claim_of(task) for task in claimed]}
         return answer | {"continuationToken": token} if token else answer
 
@@ -117,6 +145,33 @@ class EmbeddedQueue:
                 self._claim_answer(task) | {"task": dict(task.definition)} for task in claimed
             ]
         }
+
+    def claim_task(self, task_id: str, run_id: int, body: Json) -> dict[str, Any]:
+        """``claimTask``: just this run.  A quarantined worker gets nothing, but counts as seen.
+
+        ``ConflictError`` if the run is over or another worker's; asking again changes nothing.
+        """
+        asked = requests.parse(requests.ClaimTask, body)
+        queue_id = self._tasks.read(task_id).queue_id
+        name = (queue_id, asked.worker_group, asked.worker_id)
+        now = self._tasks.now()
+        if self._workers.note_call(*name, now=now).is_quarantined(now):
+            return {}
+        task = self._tasks.claim_one(task_id, run_id, asked.worker_group, asked.worker_id)
+        taken = [{"taskId": task_id, "runId": run_id}]
+        self._workers.note_tasks(*name, taken=taken, now=now)
+        return self._claim_answer(task) | {"task": dict(task.definition)}
+
+    def worker_gone(
+        self, queue_id: str, group: str, worker_id: str, *, gone: datetime | None = None
+    ) -> int:
+        """End what a worker that does not exist any more still claims; how many runs that were.
+
+        ``gone`` is since when (now, if nothing is said): what a worker of the same name claimed
+        later goes on.
+        """
+        since = gone or self._tasks.now()
+        return len(self._tasks.resolve_claims_of(queue_id, group, worker_id, gone=since))
 
     def reclaim_task(self, task_id: str, run_id: int) -> dict[str, Any]:
         """``reclaimTask``: renew a claim, with new credentials.  Quarantine does not matter."""
@@ -192,6 +247,16 @@ class EmbeddedQueue:
             client_id=client_id,
             now=self._tasks.now(),
         )
+
+    def _page(
+        self, task_queue_id: str, listed: Listed, *, limit: int, after: str
+    ) -> tuple[list[Task], str]:
+        queue_id = requests.require_queue_id(task_queue_id)
+        requests.require_limit(limit)
+        return self._lists.page(queue_id, listed, limit=limit, after=after)
+
+    def _resolved(self, task: Task, run: Run) -> None:
+        """A run that a worker had is over, and the table says so."""
 
     def _claim_answer(self, task: Task) -> dict[str, Any]:
         run = task.last

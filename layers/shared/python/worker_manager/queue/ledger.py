@@ -2,17 +2,17 @@
 
 A change is written under the version that was read, and decided anew when somebody else was
 faster.  Claims that ran out are noticed when somebody counts or claims: there is no clock that
-ticks by itself.  ``sightings`` is the twin for workers.
+ticks by itself.  Whoever ends a run that a worker had, and be it in passing, tells it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from worker_manager.core.activity import QueueCounts
 from worker_manager.core.errors import (
     ConflictError,
     DuplicateError,
@@ -26,9 +26,9 @@ from worker_manager.store.queue_rows import Listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
-    from worker_manager.queue.tasks import Resolution, Task
+    from worker_manager.queue.tasks import Resolution, Run, Task
     from worker_manager.store.queue_rows import Line
     from worker_manager.store.queue_table import QueueTable
 
@@ -36,21 +36,32 @@ ATTEMPTS = 8
 """How often one change is decided before giving up on lost races."""
 LOOKAHEAD = 20
 """How many more waiting tasks a claimer looks at than it wants, in case others take some."""
-READ_AT_ONCE = 50
-"""Tasks read in one request."""
-PAGE_CHARACTERS = 3_000_000
-"""Definitions of one page of claimed tasks together; a page ends with the one that exceeds it."""
 SETTLED_AT_ONCE = 100
 """How many overdue claims one call settles at most."""
+SETTLED_EVERY = timedelta(seconds=1)
+"""How often claimers look for overdue claims of one queue, all in one container together."""
+QUEUES_KEPT = 1000
+"""Of how many queues is remembered when somebody looked."""
+PASSED_AT_ONCE = 10
+"""How many waiting tasks that are past their deadline one claimer resolves in passing."""
+
+
+def _unheard(_task: Task, _run: Run) -> None:
+    """For a ledger that nobody listens to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Every task; ``claim_timeout`` is how long a claim holds unless renewed."""
+    """Every task; ``claim_timeout`` is how long a claim holds unless renewed.
+
+    ``resolved`` hears of each run that a worker had and that is over, once the table says so.
+    """
 
     table: QueueTable
     clock: Callable[[], datetime]
     claim_timeout: timedelta
+    resolved: Callable[[Task, Run], None] = _unheard
+    _settled: dict[str, datetime] = field(default_factory=dict, init=False, repr=False)
 
     def now(self) -> datetime:
         """The clock's time, as exact as the wire."""
@@ -78,41 +89,14 @@ class Ledger:
             return there
         return task
 
-    def counts(self, queue_id: str) -> QueueCounts:
-        """A queue's tasks by list, one list after the other.
+    def claim_one(self, task_id: str, run_id: int, group: str, worker_id: str) -> Task:
+        """Claim just this run, as ``tasks.claim_run``."""
 
-        A task claimed in between is in neither once, one given back in between in both.
-        """
-        self.settle_overdue(queue_id)
-        now = self.now()
-        claimed = self.table.count(queue_id, Listed.CLAIMED, after=now)
-        pending = self.table.count(queue_id, Listed.PENDING, after=now)
-        return QueueCounts(pending=pending, claimed=claimed)
+        def take(task: Task, now: datetime) -> Task:
+            timeout = self.claim_timeout
+            return tasks.claim_run(task, run_id, group, worker_id, now=now, timeout=timeout)
 
-    def claimed(self, queue_id: str, *, limit: int, after: str = "") -> tuple[list[Task], str]:
-        """A page of the tasks that are being worked on, and what the next one comes ``after``.
-
-        The claim that runs out first comes first, so one that is renewed between two pages is in
-        both rather than in none.  An empty text says that this was the last page.
-        """
-        self.settle_overdue(queue_id)
-        lines = self.table.lines(queue_id, Listed.CLAIMED, limit=limit, after=after)
-        found: list[Task] = []
-        size = 0
-        for start in range(0, len(lines), READ_AT_ONCE):
-            part = lines[start : start + READ_AT_ONCE]
-            stored = self.table.read_many([line.task_id for line in part])
-            for line in part:
-                if (one := stored.get(line.task_id)) is None:
-                    continue
-                task = tasks.settle(records.from_stored(one), self.now())
-                if task.last.state is not tasks.RunState.RUNNING:
-                    continue
-                found.append(task)
-                size += len(one.definition)
-                if size > PAGE_CHARACTERS:
-                    return found, line.order
-        return found, lines[-1].order if len(lines) == limit else ""
+        return self._change(task_id, take)
 
     def reclaim(self, task_id: str, run_id: int) -> Task:
         """Renew a claim.  Errors as of ``tasks.reclaim``."""
@@ -130,13 +114,56 @@ class Ledger:
 
         return self._change(task_id, end)
 
+    def cancel(self, task_id: str) -> Task:
+        """End a task that is not resolved yet, as ``tasks.cancel``."""
+        return self._change(task_id, tasks.cancel)
+
+    def resolve_claims_of(
+        self, queue_id: str, group: str, worker_id: str, *, gone: datetime
+    ) -> list[Task]:
+        """End what a worker that is ``gone`` since then still claims; tasks that it did end.
+
+        A claim that is resolved, or made anew, meanwhile is left alone.
+        """
+        ended: list[Task] = []
+
+        def give_up(task: Task, now: datetime) -> Task:
+            return tasks.abandon(task, group, worker_id, gone=gone, now=now)
+
+        for line in self.table.held(queue_id, records.holder_of(group, worker_id)):
+            try:
+                ended.append(self._change(line.task_id, give_up))
+            except ConflictError:
+                continue
+            except NotFoundError:
+                self.table.drop(line)
+        return ended
+
+    def waiting(self, queue_id: str, *, wanted: int) -> list[Line]:
+        """Lines of tasks that wait, best first, some more than are ``wanted``.
+
+        Those past their deadline are passed over, however many, and a few of them resolved.
+        """
+        now = self.now()
+        limit = wanted + LOOKAHEAD
+        lines = self.table.lines(queue_id, Listed.PENDING, limit=limit)
+        living = [line for line in lines if line.until > now]
+        if len(living) == len(lines):
+            return living
+        for line in [line for line in lines if line.until <= now][:PASSED_AT_ONCE]:
+            self._settle(line)
+        if len(lines) == limit:
+            missing, last = limit - len(living), lines[-1].order
+            living += self.table.living(queue_id, now=now, limit=missing, after=last)
+        return living
+
     def claim(self, queue_id: str, group: str, worker_id: str, *, wanted: int) -> list[Task]:
         """Claim the best waiting tasks; after a lost race go on elsewhere in the list.
 
         Where a claimer goes on depends on its name, lest all run after each other.
         """
         self.settle_overdue(queue_id)
-        waiting = deque(self.table.lines(queue_id, Listed.PENDING, limit=wanted + LOOKAHEAD))
+        waiting = deque(self.waiting(queue_id, wanted=wanted))
         elsewhere = crc32(f"{group}/{worker_id}".encode())
         claimed: list[Task] = []
         while waiting and len(claimed) < wanted:
@@ -148,13 +175,33 @@ class Ledger:
         return claimed
 
     def settle_overdue(self, queue_id: str) -> None:
-        """Write what time did to claims that ran out; lines whose task is gone are dropped."""
-        overdue = self.table.lines(queue_id, Listed.CLAIMED, limit=SETTLED_AT_ONCE, due=self.now())
+        """Settle, unless this container did so within ``SETTLED_EVERY``."""
+        settled = self._settled.get(queue_id)
+        if settled is None or not settled <= self.now() < settled + SETTLED_EVERY:
+            self.settle(queue_id)
+
+    def settle(self, queue_id: str) -> bool:
+        """Write what time did to claims that ran out; whether that were all of them."""
+        now = self.now()
+        overdue = self.table.lines(queue_id, Listed.CLAIMED, limit=SETTLED_AT_ONCE, due=now)
         for line in overdue:
-            try:
-                self._change(line.task_id, lambda settled, _now: settled)
-            except NotFoundError:
-                self.table.drop(line)
+            self._settle(line)
+        is_all = len(overdue) < SETTLED_AT_ONCE
+        if is_all:
+            if len(self._settled) >= QUEUES_KEPT:
+                self._settled.clear()
+            self._settled[queue_id] = now
+        return is_all
+
+    def _settle(self, line: Line) -> None:
+        """Write what time did to one task.  A line whose task is gone is dropped."""
+        try:
+            before = self._stored(line.task_id, now := self.now())
+            self._replace(before, tasks.settle(before, now))
+        except NotFoundError:
+            self.table.drop(line)
+        except ConflictError:
+            return  # whoever was faster settled it, too
 
     def _claim(self, line: Line, group: str, worker_id: str) -> Task | None:
         now = self.now()
@@ -192,6 +239,14 @@ class Ledger:
                 old_line=records.line_of(before),
                 new_line=records.line_of(after),
             )
+            self._tell(before, after)
+
+    def _tell(self, before: Task, after: Task) -> None:
+        """Of the run that a worker had before and that is over after."""
+        ran = before.last
+        ended = after.runs[ran.run_id]
+        if ran.state is tasks.RunState.RUNNING and ended.state not in tasks.OPEN:
+            self.resolved(after, ended)
 
     def _stored(self, task_id: str, now: datetime) -> Task:
         stored = self.table.read(task_id)

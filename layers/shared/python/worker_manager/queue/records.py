@@ -27,8 +27,21 @@ def line_of(task: Task) -> Line | None:
         return Line(task.queue_id, Listed.PENDING, order, task.task_id, deadline, deadline)
     if run.state is RunState.RUNNING and run.taken_until is not None:
         order = f"{to_wire(run.taken_until)}#{name}"
-        return Line(task.queue_id, Listed.CLAIMED, order, task.task_id, run.taken_until, deadline)
+        return Line(
+            queue_id=task.queue_id,
+            listed=Listed.CLAIMED,
+            order=order,
+            task_id=task.task_id,
+            until=run.taken_until,
+            deadline=deadline,
+            holder=holder_of(str(run.worker_group), str(run.worker_id)),
+        )
     return None
+
+
+def holder_of(group: str, worker_id: str) -> str:
+    """A worker within its queue, as the line of a claim names it."""
+    return f"{group}#{worker_id}"
 
 
 def status_of(task: Task) -> dict[str, Any]:
@@ -52,6 +65,16 @@ def status_of(task: Task) -> dict[str, Any]:
         "retriesLeft": task.retries_left,
         "state": str(task.last.state),
         "runs": [_run_to_wire(run) for run in task.runs],
+    }
+
+
+def waiting_of(task: Task) -> dict[str, Any]:
+    """One item of Taskcluster's list of pending tasks."""
+    return {
+        "taskId": task.task_id,
+        "runId": task.last.run_id,
+        "inserted": to_wire(task.last.scheduled),
+        "task": dict(task.definition),
     }
 
 

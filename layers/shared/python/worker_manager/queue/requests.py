@@ -115,6 +115,13 @@ class ClaimWork(_Body):
     tasks: Annotated[int, Field(ge=1, le=32, strict=True)] = 1
 
 
+class ClaimTask(_Body):
+    """The body of ``claimTask``."""
+
+    worker_group: Identifier
+    worker_id: Identifier
+
+
 class QuarantineWorker(_Body):
     """The body of ``quarantineWorker``."""
 
@@ -220,6 +227,19 @@ def scopes_to_create(definition: Json) -> AllOf:
             AnyOf(tuple(f"queue:create-task:{priority}/{queue_id}" for priority in enough)),
         )
     )
+
+
+def scopes_to_cancel(task_id: str, definition: Json) -> AnyOf:
+    """What a caller must hold to cancel this task."""
+    name = f"{definition['schedulerId']}/{definition['taskGroupId']}/{task_id}"
+    project_id = definition["projectId"]
+    return AnyOf((f"queue:cancel-task:{name}", f"queue:cancel-task-in-project:{project_id}"))
+
+
+def scopes_to_claim(definition: Json, group: str, worker_id: str) -> AllOf:
+    """What this worker must hold to claim just this task."""
+    queue_id = definition["taskQueueId"]
+    return AllOf((f"queue:claim-task:{queue_id}", f"queue:worker-id:{group}/{worker_id}"))
 
 
 def _queue_of(task: CreateTask) -> str:

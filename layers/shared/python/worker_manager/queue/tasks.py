@@ -50,6 +50,7 @@ COMPLETED = Resolution(RunState.COMPLETED, "completed")
 FAILED = Resolution(RunState.FAILED, "failed")
 CLAIM_EXPIRED = Resolution(RunState.EXCEPTION, "claim-expired", retry="retry")
 WORKER_SHUTDOWN = Resolution(RunState.EXCEPTION, "worker-shutdown", retry="retry")
+CANCELED = Resolution(RunState.EXCEPTION, "canceled")
 DEADLINE_EXCEEDED = Resolution(RunState.EXCEPTION, "deadline-exceeded")
 EXCEPTIONS: Mapping[str, Resolution] = {
     "worker-shutdown": WORKER_SHUTDOWN,
@@ -149,6 +150,28 @@ def claim(task: Task, group: str, worker_id: str, *, now: datetime, timeout: tim
     )
 
 
+def claim_run(
+    task: Task, run_id: int, group: str, worker_id: str, *, now: datetime, timeout: timedelta
+) -> Task:
+    """Give just this run to a worker.  A worker that has it already changes nothing by asking.
+
+    ``ConflictError`` if the run is over or somebody else's; ``NotFoundError`` if there is none.
+    """
+    run = run_of(task, run_id)
+    if run is not task.last:
+        raise ConflictError(f"run {run_id} of task {task.task_id} is over")
+    if is_held(task, group, worker_id):
+        return task
+    return claim(task, group, worker_id, now=now, timeout=timeout)
+
+
+def is_held(task: Task, group: str, worker_id: str) -> bool:
+    """Whether this worker works on the task."""
+    run = task.last
+    holder = (run.worker_group, run.worker_id)
+    return run.state is RunState.RUNNING and holder == (group, worker_id)
+
+
 def reclaim(task: Task, run_id: int, *, now: datetime, timeout: timedelta) -> Task:
     """Renew a claim.  ``ConflictError`` if the run is over: the worker should drop it."""
     run = run_of(task, run_id)
@@ -169,6 +192,27 @@ def resolve(task: Task, run_id: int, resolution: Resolution, *, now: datetime) -
     if run is not task.last or run.state is not RunState.RUNNING:
         raise ConflictError(f"run {run_id} of task {task.task_id} is not running")
     return _finish(task, resolution, now)
+
+
+def cancel(task: Task, now: datetime) -> Task:
+    """End a task that waits or is worked on; what is resolved stays as it is.
+
+    ``ConflictError`` once its deadline is past, as with Taskcluster.
+    """
+    if task.deadline <= now:
+        raise ConflictError(f"task {task.task_id} is past its deadline")
+    return _finish(task, CANCELED, now) if task.last.state in OPEN else task
+
+
+def abandon(task: Task, group: str, worker_id: str, *, gone: datetime, now: datetime) -> Task:
+    """End the run of a worker that was ``gone`` by then, with a new one if retries are left.
+
+    ``ConflictError`` if it does not work on the task, or began later under the same name.
+    """
+    started = task.last.started
+    if not is_held(task, group, worker_id) or started is None or started > gone:
+        raise ConflictError(f"task {task.task_id} is not held by {group}/{worker_id}")
+    return _finish(task, WORKER_SHUTDOWN, now)
 
 
 def run_of(task: Task, run_id: int) -> Run:

@@ -25,7 +25,7 @@ class Line:
     """One run in one of its queue's lists.
 
     ``order`` sorts the list.  At ``until`` the line stops counting: a claim is over, a waiting
-    task is past its deadline.
+    task is past its deadline.  ``holder`` is who works on it, empty for a task that waits.
     """
 
     queue_id: str
@@ -34,6 +34,7 @@ class Line:
     task_id: str
     until: datetime
     deadline: datetime
+    holder: str = ""
 
 
 @dataclass(frozen=True, slots=True)

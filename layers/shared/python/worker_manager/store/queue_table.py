@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 LINE_KEPT = timedelta(days=1)
 """How long a forgotten line outlives its task's deadline before DynamoDB drops it."""
+PAGE = 1000
+"""Lines read in one request where many may be left out."""
 TASK = "task#"
 DEFINITION = "definition"
 STATUS = "status"
@@ -68,6 +70,7 @@ class QueueItem(Model):
     task_id = UnicodeAttribute(null=True)
     until = MomentAttribute(null=True)
     deadline = MomentAttribute(null=True)
+    holder = UnicodeAttribute(null=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +145,32 @@ class QueueTable:
 
         ``due`` is for claims, whose order begins with the time until which they are taken.
         """
-        condition: Condition | None = QueueItem.sk > after if after else None
-        if due is not None:
-            condition = QueueItem.sk < f"{to_wire(due)}$"
+        condition = _due(due) if due is not None else _after(after)
         name = f"{queue_id}#{listed}"
         found = self.items.query(name, condition, consistent_read=True, limit=limit)
+        return [_to_line(item) for item in found]
+
+    def living(self, queue_id: str, *, now: datetime, limit: int, after: str) -> list[Line]:
+        """The first ``limit`` waiting lines ``after`` an order that are not past their deadline.
+
+        Reads over all that are in between, a thousand a request.
+        """
+        found = self.items.query(
+            f"{queue_id}#{Listed.PENDING}",
+            _after(after),
+            filter_condition=QueueItem.until > now,
+            consistent_read=True,
+            page_size=PAGE,
+        )
+        return [_to_line(item) for item in islice(found, limit)]
+
+    def held(self, queue_id: str, holder: str) -> list[Line]:
+        """All lines of claims that one worker holds.  Reads the whole list of claims."""
+        found = self.items.query(
+            f"{queue_id}#{Listed.CLAIMED}",
+            filter_condition=QueueItem.holder == holder,
+            consistent_read=True,
+        )
         return [_to_line(item) for item in found]
 
     def drop(self, line: Line) -> None:
@@ -158,6 +182,15 @@ class QueueTable:
         return self.items.count(
             f"{queue_id}#{listed}",
             filter_condition=QueueItem.until > after,
+            consistent_read=True,
+        )
+
+    def count_overdue(self, queue_id: str, now: datetime) -> int:
+        """How many claims are over whose tasks still have time."""
+        return self.items.count(
+            f"{queue_id}#{Listed.CLAIMED}",
+            _due(now),
+            filter_condition=QueueItem.deadline > now,
             consistent_read=True,
         )
 
@@ -214,8 +247,17 @@ class QueueTable:
             task_id=line.task_id,
             until=line.until,
             deadline=line.deadline,
+            holder=line.holder or None,
             ttl=_epoch(line.deadline + LINE_KEPT),
         )
+
+
+def _after(order: str) -> Condition | None:
+    return QueueItem.sk > order if order else None
+
+
+def _due(moment: datetime) -> Condition:
+    return QueueItem.sk < f"{to_wire(moment)}$"
 
 
 def _task_key(task_id: str) -> str:
@@ -251,6 +293,7 @@ def _to_line(item: QueueItem) -> Line:
         task_id=str(item.task_id),
         until=item.until,
         deadline=item.deadline,
+        holder=item.holder or "",
     )
 
 
