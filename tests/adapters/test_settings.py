@@ -13,6 +13,7 @@ from worker_manager.settings import (
     TABLE_VARIABLES,
     MissingSettingError,
     ProviderSettings,
+    QueueKind,
     Settings,
     load,
 )
@@ -86,6 +87,12 @@ def test_hosts_of_issuers_are_separated_by_commas() -> None:
     assert given.azure_issuer_hosts == {"127.0.0.1:80", "localhost:81"}
 
 
+def test_tasks_are_in_our_own_queue_and_nobody_waits_for_them_unless_a_stage_says_so() -> None:
+    assert (settings().queue_kind, settings().claim_hold) == (QueueKind.BUILTIN, timedelta())
+    given = settings(WM_QUEUE_BACKEND="events", WM_CLAIM_HOLD_SECONDS="1.5")
+    assert (given.queue_kind, given.claim_hold) == (QueueKind.EVENTS, timedelta(seconds=1.5))
+
+
 def test_queues_are_by_provider_and_purpose() -> None:
     text = '{"aws": {"provision": "https://sqs/1", "advance": "https://sqs/2"}}'
     assert settings(WM_QUEUES=text).provider_queues["aws"]["advance"] == "https://sqs/2"
@@ -102,6 +109,9 @@ def test_queues_are_by_provider_and_purpose() -> None:
         ("provider_queues", "WM_QUEUES", "nonsense"),
         ("provider_queues", "WM_QUEUES", '"x"'),
         ("provider_queues", "WM_QUEUES", '{"aws": "https://sqs/1"}'),
+        ("queue_kind", "WM_QUEUE_BACKEND", "none"),
+        ("claim_hold", "WM_CLAIM_HOLD_SECONDS", "2.1"),
+        ("claim_hold", "WM_CLAIM_HOLD_SECONDS", "-1"),
         ("tick", "WM_TICK_SECONDS", "often"),
         ("tick", "WM_TICK_SECONDS", "4"),
         ("tick", "WM_TICK_SECONDS", "61"),
