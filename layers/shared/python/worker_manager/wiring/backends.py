@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from worker_manager.registry.registry import Registry
-from worker_manager.settings import TABLE_VARIABLES
+from worker_manager.settings import TABLE_VARIABLES, QueueKind
 from worker_manager.store.registry_table import RegistryTable
-from worker_manager.wiring.base import not_given
+from worker_manager.wiring.base import not_given, now
 
 if TYPE_CHECKING:
+    from worker_manager.registry.backends.protocol import QueueBackend
+    from worker_manager.taskcluster.queue import QueueClient
     from worker_manager.wiring.base import Base
 
 
@@ -22,3 +24,21 @@ def registry_of(base: Base) -> Registry:
     table = RegistryTable.bind(base.settings.required(TABLE_VARIABLES["registry"]), base.tables)
     announce = base.outbox.send if base.has("WM_BUS") else not_given("WM_BUS")
     return Registry(table, announce=announce, interval=base.timing.sighting)
+
+
+def backend_of(base: Base, registry: Registry, queue: QueueClient) -> QueueBackend:
+    """The queue that gives tasks to workers, as the registry sees it."""
+    # Of each kind only what this stage has is loaded.
+    match base.settings.queue_kind:
+        case QueueKind.BUILTIN:
+            from worker_manager.registry.backends.builtin import BuiltinBackend  # noqa: PLC0415
+
+            return BuiltinBackend(registry, now)
+        case QueueKind.REMOTE:
+            from worker_manager.registry.backends.remote import RemoteBackend  # noqa: PLC0415
+
+            return RemoteBackend(registry, queue, now)
+        case QueueKind.EVENTS:
+            from worker_manager.registry.backends.events import EventsBackend  # noqa: PLC0415
+
+            return EventsBackend(queue)
