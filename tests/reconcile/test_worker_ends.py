@@ -31,7 +31,8 @@ class Told:
     def gone(self, key: WorkerKey, *, now: datetime) -> None:
         self.gone_at[key] = now
 
-    def worker_gone(self, queue_id: str, group: str, worker_id: str) -> int:
+    def worker_gone(self, queue_id: str, group: str, worker_id: str, *, gone: datetime) -> int:
+        assert gone == NOW
         key = WorkerKey(queue_id, group, worker_id)
         if key == self.fails:
             raise QueueUnavailableError("too busy")

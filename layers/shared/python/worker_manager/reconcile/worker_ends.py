@@ -49,7 +49,10 @@ def read_end(event: Json) -> WorkerEnd:
 
 
 def end_workers(ends: Mapping[str, WorkerEnd], deps: EndDeps) -> list[str]:
-    """Resolve the claims of these workers; the names of those for whom that failed."""
+    """Resolve what these workers claim; the names of those for whom that failed.
+
+    What a worker of the same name claimed after its end (one in a rack comes back) goes on.
+    """
     failed = []
     for name, end in ends.items():
         try:
@@ -66,14 +69,14 @@ def end_workers(ends: Mapping[str, WorkerEnd], deps: EndDeps) -> list[str]:
 
 
 def _end(end: WorkerEnd, deps: EndDeps) -> None:
-    resolved = 0
+    key, resolved = end.key, 0
     if deps.queue is not None:
-        resolved = deps.queue.worker_gone(end.key.pool_id, end.key.group, end.key.worker_id)
-    deps.registry.gone(end.key, now=end.at)
+        resolved = deps.queue.worker_gone(key.pool_id, key.group, key.worker_id, gone=end.at)
+    deps.registry.gone(key, now=end.at)
     if resolved:
         logger.info(
             "resolved claims of an ended worker",
-            pool=end.key.pool_id,
-            worker=end.key.worker_id,
+            pool=key.pool_id,
+            worker=key.worker_id,
             claims=resolved,
         )
