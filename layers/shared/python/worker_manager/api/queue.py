@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.api import paging
 from worker_manager.api.references import routes_of
 from worker_manager.api.routing import PAGING, Call, Route
-from worker_manager.core.scopes import AllOf, Expression
+from worker_manager.core.scopes import AllOf, AnyOf, Expression
 from worker_manager.queue import requests
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ def scopes_to_create(params: Mapping[str, str], payload: Any) -> Expression:
     return requests.scopes_to_create(requests.parse_definition(params["taskId"], payload))
 
 
+def known_later(_params: Mapping[str, str], _payload: Any) -> Expression:
+    """What a call requires before its task is known: nothing yet, its handler asks for more."""
+    return AllOf(())
+
+
 def ping(_call: Call, deps: QueueDeps) -> Any:
     """Answer without asking anybody."""
     return deps.queue.ping()
@@ -74,6 +79,23 @@ def status(call: Call, deps: QueueDeps) -> Any:
     return deps.queue.status(call.params["taskId"])
 
 
+def cancel_task(call: Call, deps: QueueDeps) -> Any:
+    """End a task that waits or is worked on; one that is resolved already stays as it is."""
+    task_id = call.params["taskId"]
+    call.require(requests.scopes_to_cancel(task_id, deps.queue.task(task_id)))
+    return deps.queue.cancel_task(task_id)
+
+
+def pending_tasks(call: Call, deps: QueueDeps) -> Any:
+    """How many tasks wait for a pool; `taskQueueCounts` tells more."""
+    return deps.queue.pending_tasks(call.params["taskQueueId"])
+
+
+def list_pending_tasks(call: Call, deps: QueueDeps) -> Any:
+    """What waits, in the order in which it is given out."""
+    return deps.queue.list_pending_tasks(call.params["taskQueueId"], **_page(call))
+
+
 def counts(call: Call, deps: QueueDeps) -> Any:
     """How many tasks wait for a pool, and how many it works on."""
     return deps.queue.task_queue_counts(call.params["taskQueueId"])
@@ -87,6 +109,16 @@ def list_claimed_tasks(call: Call, deps: QueueDeps) -> Any:
 def claim_work(call: Call, deps: QueueDeps) -> Any:
     """Give a worker tasks."""
     return deps.queue.claim_work(call.params["taskQueueId"], call.payload)
+
+
+def claim_task(call: Call, deps: QueueDeps) -> Any:
+    """Give a worker just this run; nothing, if the worker is in quarantine."""
+    task_id, run_id = _run(call)
+    asked = call.body
+    call.require(
+        requests.scopes_to_claim(deps.queue.task(task_id), asked.worker_group, asked.worker_id)
+    )
+    return deps.queue.claim_task(task_id, run_id, call.payload)
 
 
 def reclaim_task(call: Call, deps: QueueDeps) -> Any:
@@ -171,12 +203,40 @@ ROUTES: tuple[Route[QueueDeps], ...] = (
         body=requests.CreateTask,
     ),
     _route(
+        "cancelTask",
+        "POST",
+        "/task/<taskId>/cancel",
+        cancel_task,
+        scopes=AnyOf(
+            (
+                "queue:cancel-task:<schedulerId>/<taskGroupId>/<taskId>",
+                "queue:cancel-task-in-project:<projectId>",
+            )
+        ),
+        scopes_of=known_later,
+    ),
+    _route(
         "claimWork",
         "POST",
         f"/claim-work/{_QUEUE}",
         claim_work,
         scopes=AllOf((f"queue:claim-work:{_QUEUE}", "queue:worker-id:<workerGroup>/<workerId>")),
         body=requests.ClaimWork,
+    ),
+    _route(
+        "claimTask",
+        "POST",
+        f"{_RUN}/claim",
+        claim_task,
+        scopes=AllOf(
+            (
+                "queue:claim-task:<provisionerId>/<workerType>",
+                "queue:worker-id:<workerGroup>/<workerId>",
+            )
+        ),
+        scopes_of=known_later,
+        body=requests.ClaimTask,
+        stability="deprecated",
     ),
     _route(
         "reclaimTask",
@@ -213,6 +273,23 @@ ROUTES: tuple[Route[QueueDeps], ...] = (
         f"/task-queues/{_QUEUE}/counts",
         counts,
         scopes=AllOf((f"queue:pending-count:{_QUEUE}", f"queue:claimed-count:{_QUEUE}")),
+    ),
+    _route(
+        "pendingTasks",
+        "GET",
+        f"/pending/{_QUEUE}",
+        pending_tasks,
+        scopes=f"queue:pending-count:{_QUEUE}",
+        stability="deprecated",
+    ),
+    _route(
+        "listPendingTasks",
+        "GET",
+        f"/task-queues/{_QUEUE}/pending",
+        list_pending_tasks,
+        scopes=f"queue:pending-list:{_QUEUE}",
+        query=PAGING,
+        stability="experimental",
     ),
     _route(
         "listClaimedTasks",

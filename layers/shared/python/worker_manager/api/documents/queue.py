@@ -16,6 +16,7 @@ SERVICE = Service(
     schema_names={
         requests.CreateTask: "create-task-request",
         requests.ClaimWork: "claim-work-request",
+        requests.ClaimTask: "task-claim-request",
         requests.ReportException: "task-exception-request",
         requests.QuarantineWorker: "quarantine-worker-request",
     },

@@ -42,6 +42,7 @@ _HEADINGS: Mapping[str, str] = {
     "provisioners": "Workers",
     "task": "Tasks",
     "claim-work": "Tasks",
+    "pending": "Task Queues",
 }
 
 
