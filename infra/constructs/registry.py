@@ -59,7 +59,7 @@ class Observing(Construct):
         )
         self.function = (
             function.writes(tables.registry)
-            .knows(WM_QUEUE_ROOT_URL=queue_root_url)
+            .knows(WM_QUEUE_ROOT_URL=queue_root_url, WM_QUEUE_BACKEND=service.settings.queue_kind)
             .opens("WM_AUTH_SECRET", auth_secret)
             .runs_every(Duration.minutes(_MINUTES))
             .function

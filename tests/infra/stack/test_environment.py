@@ -163,6 +163,7 @@ def test_a_remote_queue_is_asked_instead_of_the_embedded_one(prod_template: Temp
     assert "WM_TABLE_QUEUE" not in environment(prod_template, "worker-gone")
     told = environment(prod_template, "observe")
     assert {"WM_TABLE_REGISTRY", "WM_QUEUE_ROOT_URL", "WM_AUTH_SECRET"} <= told.keys()
+    assert told["WM_QUEUE_BACKEND"] == "remote"
     assert environment(prod_template, "scan-pool-aws")["WM_QUEUE_ROOT_URL"] == (
         "https://tc.example.com"
     )
