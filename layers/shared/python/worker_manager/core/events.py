@@ -1,4 +1,4 @@
-"""What other systems are told, as plain JSON: the reference's ten events and four of our own.
+"""What other systems are told, as plain JSON: the reference's ten events and six of our own.
 
 An event is written together with the transition it tells of and published afterwards, at least
 once; its id derives from the transition, so that a repeat can be recognised.
@@ -15,7 +15,7 @@ from worker_manager.core.moments import to_wire
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from worker_manager.core.model import Json, PoolError, Worker
+    from worker_manager.core.model import Json, PoolError, Worker, WorkerKey
 
 WORKER_REQUESTED = "worker-requested"
 WORKER_RUNNING = "worker-running"
@@ -23,6 +23,8 @@ WORKER_STOPPED = "worker-stopped"
 WORKER_REMOVED = "worker-removed"
 WORKER_STOPPING = "worker-stopping"
 WORKER_ERROR = "worker-error"
+WORKER_QUARANTINED = "worker-quarantined"
+WORKER_RELEASED = "worker-released"
 POOL_CREATED = "worker-pool-created"
 POOL_UPDATED = "worker-pool-updated"
 POOL_ERROR = "worker-pool-error"
@@ -67,6 +69,31 @@ def with_event(
     after = replace(worker, **changes, version=worker.version + 1)
     events = [worker_event(name, after, at=at, reason=reason) for name in names]
     return {**changes, "modified": at, "unsent": (*worker.unsent, *events)}
+
+
+def quarantine_event(
+    name: str,
+    key: WorkerKey,
+    *,
+    at: datetime,
+    until: datetime | None,
+    info: str,
+    client_id: str | None,
+) -> dict[str, Any]:
+    """Tell that a worker gets no tasks until then, or gets some again.
+
+    ``client_id`` is who said so; ``None`` for a quarantine whose time is over.
+    """
+    detail = {
+        "workerPoolId": key.pool_id,
+        "workerGroup": key.group,
+        "workerId": key.worker_id,
+        "timestamp": to_wire(at),
+        "quarantineUntil": to_wire(until) if until else None,
+        "reason": info,
+        "clientId": client_id,
+    }
+    return _event(name, detail, key, to_wire(at))
 
 
 def pool_event(

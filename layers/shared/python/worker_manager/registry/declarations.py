@@ -1,0 +1,179 @@
+"""What people say of provisioners, worker types and workers, and who forgets it all in the end.
+
+A declaration is no sighting, but for that of a worker, as with Taskcluster.  Of what is declared
+only what is given changes.  Read next: ``windows``, for how long it is shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.core.errors import ConflictError, NotFoundError, QueueUnavailableError
+from worker_manager.registry import changes, records
+from worker_manager.registry.registry import ATTEMPTS, PAGE, changed_too_often
+from worker_manager.store.registry_rows import StoredName
+from worker_manager.store.registry_table import PROVISIONERS, TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from worker_manager.core.model import Json, WorkerKey
+    from worker_manager.registry.entities import (
+        Declaration,
+        Metadata,
+        Provisioner,
+        RegistryWorker,
+        WorkerType,
+    )
+    from worker_manager.registry.registry import Registry
+
+
+class Declarations:
+    """What is declared in a registry."""
+
+    def __init__(self, registry: Registry) -> None:
+        """Over the registry of what was seen."""
+        self._registry = registry
+        self._table = registry.table
+
+    def provisioner(
+        self, provisioner_id: str, said: Mapping[str, Any], *, by: str, now: datetime
+    ) -> Provisioner:
+        """Declare a provisioner; ``said`` are fields of its ``Declaration``."""
+
+        def change(stored: StoredName) -> Json:
+            before = records.to_provisioner(stored).declaration
+            return records.to_declared(replace(before, **said, at=now, by=by))
+
+        stored = self._declare(PROVISIONERS, provisioner_id, change, now)
+        return records.to_provisioner(stored)
+
+    def worker_type(
+        self, queue_id: str, said: Mapping[str, Any], *, by: str, now: datetime
+    ) -> WorkerType:
+        """Declare a worker type; ``said`` are fields of its ``Declaration``, or ``is_hardware``."""
+        of_type = {name: value for name, value in said.items() if name == "is_hardware"}
+        of_words = {name: value for name, value in said.items() if name not in of_type}
+
+        def change(stored: StoredName) -> Json:
+            before = records.to_type(stored)
+            declaration = replace(before.declaration, **of_words, at=now, by=by)
+            return records.from_type(replace(before, declaration=declaration, **of_type))
+
+        return records.to_type(self._declare(TYPES, queue_id, change, now))
+
+    def note_hardware(self, queue_id: str, *, now: datetime) -> None:
+        """The workers of a type turned out to be machines that stay; nothing if that is known."""
+        known = self._registry.worker_type(queue_id)
+        if known is not None and not known.is_hardware:
+            self._declare(
+                TYPES,
+                queue_id,
+                lambda stored: records.from_type(
+                    replace(records.to_type(stored), is_hardware=True)
+                ),
+                now,
+            )
+
+    def close(self, queue_id: str, until: datetime, *, info: str, now: datetime) -> WorkerType:
+        """No tasks for any worker of a type until then; a moment in the past ends that."""
+
+        def change(stored: StoredName) -> Json:
+            before = records.to_type(stored)
+            return records.from_type(replace(before, closed_until=until, closed_info=info))
+
+        return records.to_type(self._declare(TYPES, queue_id, change, now))
+
+    def worker(self, key: WorkerKey, said: Mapping[str, Any], *, now: datetime) -> RegistryWorker:
+        """Declare a worker, which also counts as seen; ``said`` are fields of its.
+
+        An end that was declared does not move backward.
+        """
+        for _ in range(ATTEMPTS):
+            before = self._registry.worker(key) or changes.meet(key, now)
+            after = replace(changes.seen(before, now, calls=False), **said)
+            if before.explicit_expires and after.explicit_expires:
+                latest = max(before.explicit_expires, after.explicit_expires)
+                after = replace(after, explicit_expires=latest)
+            try:
+                written = self._registry.save(after)
+            except ConflictError:
+                continue
+            self._registry.note_names(key, now)
+            return written
+        raise changed_too_often(key)
+
+    def metadata(self, queue_id: str) -> Metadata | None:
+        """A worker type's metadata, if it has any."""
+        stored = self._table.metadata(queue_id)
+        return records.to_metadata(stored) if stored is not None else None
+
+    def put_metadata(self, queue_id: str, metadata: Metadata) -> None:
+        """Set a worker type's metadata, also of one that nobody has seen yet."""
+        stored = records.from_metadata(metadata)
+        self._table.put_metadata(queue_id, stored, now=metadata.updated)
+
+    def delete_metadata(self, queue_id: str, *, now: datetime) -> None:
+        """Remove a worker type's metadata.  ``NotFoundError`` if it has none."""
+        if self._table.metadata(queue_id) is None:
+            raise NotFoundError(f"worker type {queue_id} has no metadata")
+        self._table.put_metadata(queue_id, None, now=now)
+
+    def delete_worker_type(self, queue_id: str) -> None:
+        """Forget a worker type with its workers and groups.  ``NotFoundError`` if unknown.
+
+        Workers go first, so that one interrupted can be asked for again.
+        """
+        if self._table.name(TYPES, queue_id) is None:
+            raise NotFoundError(f"worker type {queue_id} is not known")
+        while workers := self._registry.workers(queue_id, limit=PAGE)[0]:
+            for worker in workers:
+                self._registry.delete_worker(worker.key)
+        for group in self._registry.groups(queue_id):
+            self._table.remove(f"{queue_id}#groups", group.group)
+        self._table.remove_type(queue_id)
+        self._registry.forget_noted()
+
+    def delete_provisioner(self, provisioner_id: str) -> None:
+        """Forget a provisioner with all its worker types.  ``NotFoundError`` if unknown."""
+        types = self._registry.worker_types(provisioner_id=provisioner_id)
+        if not types and self._registry.provisioner(provisioner_id) is None:
+            raise NotFoundError(f"provisioner {provisioner_id} is not known")
+        for worker_type in types:
+            self.delete_worker_type(worker_type.queue_id)
+        self._table.remove(PROVISIONERS, provisioner_id)
+        self._registry.forget_noted()
+
+    def purge(self, *, now: datetime) -> int:
+        """Forget what nobody has seen or spoken of for long enough; how many there were.
+
+        A provisioner that was declared stays until somebody deletes it.
+        """
+        limit = now - self._registry.windows.retention
+        purged = 0
+        for stored in list(self._table.names(TYPES)):
+            if self._last_word(stored, records.to_type(stored).declaration) < limit:
+                purged += self._table.forget(TYPES, stored)
+        for stored in list(self._table.names(PROVISIONERS)):
+            declaration = records.to_provisioner(stored).declaration
+            if declaration.at is None and self._last_word(stored, declaration) < limit:
+                purged += self._table.forget(PROVISIONERS, stored)
+        return purged
+
+    def _last_word(self, stored: StoredName, declaration: Declaration) -> datetime:
+        metadata = self.metadata(stored.name) if stored.has_metadata else None
+        words = [stored.last_seen, declaration.at, metadata.updated if metadata else None]
+        return max((word for word in words if word is not None), default=stored.created)
+
+    def _declare(
+        self, partition: str, name: str, change: Callable[[StoredName], Json], now: datetime
+    ) -> StoredName:
+        for _ in range(ATTEMPTS):
+            before = self._table.name(partition, name) or StoredName(name, created=now)
+            try:
+                return self._table.declare(partition, before, change(before))
+            except ConflictError:
+                continue
+        raise QueueUnavailableError(f"{name} is changed too often at once")
