@@ -33,6 +33,8 @@ class Timing:
     """A registration repeated within this time gets an answer instead of a refusal."""
     launch: timedelta = timedelta(minutes=30)
     """How long a cloud may take from an order until the machine runs, at least."""
+    sighting: timedelta = timedelta(minutes=30)
+    """How much earlier than it was a worker's last call may be told."""
     shortest_inactivity: timedelta = timedelta(seconds=1200)
     """Least that a pool may set as ``queueInactivityTimeout``."""
     plan_kept: timedelta = timedelta(days=14)
