@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,9 @@ from worker_manager.queue import records, tasks
 from worker_manager.queue.requests import scopes_to_create
 from worker_manager.queue.tasks import RunState, Task
 from worker_manager.store.queue_rows import Listed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 TIMEOUT = timedelta(minutes=20)
@@ -32,29 +36,28 @@ DEFINITION = {
     "routes": ["index.x"],
 }
 
-STEPS = ("claim", "reclaim", "wait", *tasks.EXCEPTIONS, "completed", "failed")
+STEPS: dict[str, Callable[[Task, datetime], Task]] = {
+    "claim": lambda task, now: tasks.claim(task, "g", "w", now=now, timeout=TIMEOUT),
+    "claim run": lambda task, now: tasks.claim_run(
+        task, task.last.run_id, "g", "other", now=now, timeout=TIMEOUT
+    ),
+    "reclaim": lambda task, now: tasks.reclaim(task, task.last.run_id, now=now, timeout=TIMEOUT),
+    "wait": lambda task, _: task,
+    "cancel": tasks.cancel,
+    "abandon": lambda task, now: tasks.abandon(task, "g", "w", gone=now, now=now),
+}
+ENDS = (tasks.COMPLETED, tasks.FAILED, *tasks.EXCEPTIONS.values())
 
 
-def step(task: Task, name: str, now: datetime) -> Task:
-    run_id = task.last.run_id
-    match name:
-        case "claim":
-            return tasks.claim(task, "g", "w", now=now, timeout=TIMEOUT)
-        case "reclaim":
-            return tasks.reclaim(task, run_id, now=now, timeout=TIMEOUT)
-        case "wait":
-            return task
-        case "completed":
-            return tasks.resolve(task, run_id, tasks.COMPLETED, now=now)
-        case "failed":
-            return tasks.resolve(task, run_id, tasks.FAILED, now=now)
-        case reason:
-            return tasks.resolve(task, run_id, tasks.EXCEPTIONS[reason], now=now)
+def step(task: Task, name: str | tasks.Resolution, now: datetime) -> Task:
+    if isinstance(name, tasks.Resolution):
+        return tasks.resolve(task, task.last.run_id, name, now=now)
+    return STEPS[name](task, now)
 
 
-@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 40)), max_size=30))
+@given(st.lists(st.tuples(st.sampled_from([*STEPS, *ENDS]), st.integers(1, 40)), max_size=30))
 def test_whatever_happens_a_task_is_in_one_list_or_in_none_and_only_its_last_run_is_open(
-    happenings: list[tuple[str, int]],
+    happenings: list[tuple[str | tasks.Resolution, int]],
 ) -> None:
     now = NOON
     task = tasks.schedule("id", DEFINITION, now)
@@ -74,6 +77,7 @@ def test_whatever_happens_a_task_is_in_one_list_or_in_none_and_only_its_last_run
         if line is not None:
             assert (line.listed is Listed.CLAIMED) == (task.last.state is RunState.RUNNING)
             assert now <= line.until <= task.deadline
+            assert (line.holder == "") == (line.listed is Listed.PENDING)
         assert all(run.state not in tasks.OPEN for run in task.runs[:-1])
         assert [run.run_id for run in task.runs] == list(range(len(task.runs)))
         assert 0 <= task.retries_left == RETRIES - (len(task.runs) - 1)
