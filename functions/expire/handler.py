@@ -1,4 +1,4 @@
-"""Once an hour: ends of life of static workers, launch configs, places and deleted pools."""
+"""Once an hour: ends of life of static workers, launch configs, places, pools, and sightings."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any
 
 from worker_manager.metrics import meter
 from worker_manager.reconcile.expire import expire
-from worker_manager.wiring import loops
+from worker_manager.wiring import loops, sightings
+from worker_manager.wiring.base import now
 
 
 @meter.written
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take the schedule's event."""
-    return expire(loops.keeper())
+    report = expire(loops.keeper())
+    return report | {"forgotten": sightings.declarations().purge(now=now())}

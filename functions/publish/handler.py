@@ -1,4 +1,4 @@
-"""Once a minute: publish the events that their writers did not get to, and send mail."""
+"""Once a minute: tell of what ended by itself, publish late events, and send mail."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 from worker_manager.metrics import meter
 from worker_manager.reconcile.mailing import send_mail
 from worker_manager.reconcile.publish import publish
-from worker_manager.wiring import loops
+from worker_manager.wiring import loops, sightings
+from worker_manager.wiring.base import now
 
 
 @meter.written
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take the schedule's event."""
     keeper = loops.keeper(mails=True)
-    return {**publish(keeper), "mail": send_mail(keeper)}
+    report = {**publish(keeper), "mail": send_mail(keeper)}
+    return report | {"released": sightings.quarantines().release_due(now=now())}

@@ -31,7 +31,7 @@ from infra.stack import Code
 from tests.events import an_sqs_event
 from tests.functions.lambda_context import LambdaContext
 from tests.functions.roles import NotAllowedError, Role
-from worker_manager.wiring import api, loops, pulse, queue
+from worker_manager.wiring import api, loops, pulse, queue, registry, sightings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,6 +54,11 @@ BUILDERS = (
     api.pools_api,
     api.workers_api,
     queue.queue_api,
+    sightings.worker_ends,
+    sightings.quarantines,
+    sightings.declarations,
+    sightings.backend,
+    registry.registry_api,
     pulse.pulse,
 )
 

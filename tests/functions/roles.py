@@ -84,9 +84,11 @@ def _needed(
 
 def _partition(params: Mapping[str, Any]) -> str:
     """The key of the partition that an item of ``pools`` or ``providers`` is put or deleted in."""
-    key = {**params.get("Item", {}), **params.get("Key", {})}
-    name = "worker_pool_id" if "sk" in key else "provider_id"
-    return str(key.get(name, {}).get("S", ""))
+    key = params.get("Item", params.get("Key", {}))
+    if not isinstance(key, dict):  # of an object in a bucket
+        return ""
+    is_provider = "provider_id" in key and "sk" not in key
+    return str(key.get("provider_id" if is_provider else "worker_pool_id", {}).get("S", ""))
 
 
 def _refs(value: Any) -> Iterator[str]:

@@ -16,7 +16,8 @@ import pytest
 from tests.events import a_load_balancer_event, a_proxy_event
 from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
 from worker_manager.store.queue_table import QueueItem
-from worker_manager.store.tables import TABLES, bind
+from worker_manager.store.registry_table import RegistryItem
+from worker_manager.store.tables import bind
 from worker_manager.wiring import api, queue
 
 if TYPE_CHECKING:
@@ -83,16 +84,15 @@ def stage(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     secret = boto3.client("secretsmanager").create_secret(
         Name="test-auth", SecretString=json.dumps(BOOK)
     )
-    bind(QueueItem, "test-queue", tables.connection).create_table(
-        billing_mode="PAY_PER_REQUEST", wait=True
-    )
+    for name, model in (("test-queue", QueueItem), ("test-registry", RegistryItem)):
+        bind(model, name, tables.connection).create_table(billing_mode="PAY_PER_REQUEST", wait=True)
     for name, value in {
         "WM_ROOT_URL": ROOT_URL,
         "WM_BUS": "test-bus",
         "WM_AUTH_SECRET": secret["ARN"],
         "WM_PROVIDERS": json.dumps({"aws": {"providerType": "aws"}}),
         "WM_QUEUES": json.dumps({"aws": queues}),
-        **{TABLE_VARIABLES[name]: f"test-{name}" for name in (*TABLES, "queue")},
+        **{TABLE_VARIABLES[name]: f"test-{name}" for name in TABLE_VARIABLES},
     }.items():
         monkeypatch.setenv(name, value)
     builders = (api.pools_api, api.workers_api, queue.queue_api)

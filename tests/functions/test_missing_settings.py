@@ -24,11 +24,13 @@ NEEDED = {
     "advance-aws": ("WM_PROVIDER", "WM_DEPLOYMENT", "WM_ROOT_URL"),
     "sweep-aws": ("WM_PROVIDER", "WM_DEPLOYMENT", "WM_ROOT_URL"),
     "notices-aws": ("WM_PROVIDER", "WM_DEPLOYMENT", "WM_ROOT_URL"),
-    "expire": ("WM_BUS",),
-    "publish": ("WM_BUS",),
+    "expire": ("WM_BUS", "WM_TABLE_REGISTRY"),
+    "publish": ("WM_BUS", "WM_TABLE_REGISTRY"),
+    "worker-gone": ("WM_TABLE_REGISTRY",),
     "pools-api": ("WM_ROOT_URL", "WM_BUS", "WM_AUTH_SECRET"),
     "workers-api": ("WM_ROOT_URL", "WM_BUS", "WM_AUTH_SECRET"),
-    "queue-api": ("WM_ROOT_URL", "WM_TABLE_QUEUE", "WM_AUTH_SECRET"),
+    "registry-api": ("WM_ROOT_URL", "WM_TABLE_REGISTRY", "WM_BUS", "WM_AUTH_SECRET"),
+    "queue-api": ("WM_ROOT_URL", "WM_TABLE_QUEUE", "WM_TABLE_REGISTRY", "WM_AUTH_SECRET"),
     "pulse": ("WM_PULSE_URL", "WM_PULSE_NAMESPACE", "WM_PULSE_SECRET", "WM_QUEUE_DEAD"),
 }
 """What each function cannot do anything without; those of other clouds are no different."""
@@ -50,7 +52,7 @@ def a_fresh_event(name: str) -> dict[str, Any]:
             return an_sqs_event([Resume("proj-x/pool-1", "t-1").to_json()])
         case "notices-aws":
             return an_sqs_event([an_ec2_notice("i-0123456789abcdef0", "terminated")])
-        case "pulse":
+        case "pulse" | "worker-gone":
             return an_sqs_event([])
         case "expire" | "publish" | "sweep-aws":
             return {}

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from worker_manager.queue.embedded import EmbeddedQueue
     from worker_manager.queues import Sender
     from worker_manager.registry.backends.protocol import QueueBackend
+    from worker_manager.registry.declarations import Declarations
+    from worker_manager.registry.quarantines import Quarantines
     from worker_manager.registry.registry import Registry
     from worker_manager.settings import ProviderSettings
     from worker_manager.store.audit import AuditStore
@@ -99,6 +101,8 @@ class RegistryDeps:
     """
 
     registry: Registry
+    declarations: Declarations
+    quarantines: Quarantines
     backend: QueueBackend
     queue: QueueClient
     stores: Stores

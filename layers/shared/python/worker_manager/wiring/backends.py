@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from worker_manager.registry.quarantines import Quarantines
 from worker_manager.registry.registry import Registry
 from worker_manager.settings import TABLE_VARIABLES, QueueKind
 from worker_manager.store.registry_table import RegistryTable
-from worker_manager.wiring.base import not_given, now
+from worker_manager.wiring.base import now
 
 if TYPE_CHECKING:
     from worker_manager.registry.backends.protocol import QueueBackend
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
 
 
 def registry_of(base: Base) -> Registry:
-    """The registry, over the tables and the bus that a function was given."""
+    """The registry, over its table."""
     table = RegistryTable.bind(base.settings.required(TABLE_VARIABLES["registry"]), base.tables)
-    announce = base.outbox.send if base.has("WM_BUS") else not_given("WM_BUS")
-    return Registry(table, announce=announce, interval=base.timing.sighting)
+    return Registry(table, interval=base.timing.sighting)
+
+
+def quarantines_of(base: Base, registry: Registry) -> Quarantines:
+    """Who gets no tasks, told on the bus."""
+    return Quarantines(registry, announce=base.outbox.send)
 
 
 def backend_of(base: Base, registry: Registry, queue: QueueClient) -> QueueBackend:

@@ -12,8 +12,9 @@ from worker_manager import settings as settings_module
 from worker_manager.api.app import App
 from worker_manager.api.deps import RegistryDeps
 from worker_manager.api.registry import ROUTES
+from worker_manager.registry.declarations import Declarations
 from worker_manager.wiring.api import Api
-from worker_manager.wiring.backends import backend_of, registry_of
+from worker_manager.wiring.backends import backend_of, quarantines_of, registry_of
 from worker_manager.wiring.base import later, now
 
 
@@ -25,6 +26,8 @@ def registry_api() -> App[RegistryDeps]:
     queue = later(api.queue)
     deps = RegistryDeps(
         registry=registry,
+        declarations=Declarations(registry),
+        quarantines=quarantines_of(api, registry),
         # Most calls ask for nothing beyond the table.
         backend=later(lambda: backend_of(api, registry, queue)),
         queue=queue,

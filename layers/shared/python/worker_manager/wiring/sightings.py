@@ -1,4 +1,4 @@
-"""Building what tells the registry of workers besides their own calls, once per container.
+"""Building what works on the registry besides its API and the queue, once per container.
 
 Where to read next: ``backends`` (the registry itself), ``registry`` (what answers HTTP).
 """
@@ -10,13 +10,36 @@ from typing import TYPE_CHECKING
 
 from worker_manager import settings as settings_module
 from worker_manager.reconcile.worker_ends import EndDeps
+from worker_manager.registry.declarations import Declarations
 from worker_manager.settings import TABLE_VARIABLES
-from worker_manager.wiring.backends import registry_of
+from worker_manager.wiring.backends import backend_of, quarantines_of, registry_of
 from worker_manager.wiring.base import Base, not_given, now
 
 if TYPE_CHECKING:
     from worker_manager.queue.embedded import EmbeddedQueue
+    from worker_manager.registry.backends.protocol import QueueBackend
+    from worker_manager.registry.quarantines import Quarantines
     from worker_manager.registry.registry import Registry
+
+
+@cache
+def quarantines() -> Quarantines:
+    """For the function that tells of quarantines which have ended by themselves."""
+    base = Base(settings_module.load())
+    return quarantines_of(base, registry_of(base))
+
+
+@cache
+def declarations() -> Declarations:
+    """For the function that forgets what nobody has seen, or spoken of, for long."""
+    return Declarations(registry_of(Base(settings_module.load())))
+
+
+@cache
+def backend() -> QueueBackend:
+    """For the function that asks a Taskcluster queue what it saw."""
+    base = Base(settings_module.load())
+    return backend_of(base, registry_of(base), base.queue())
 
 
 @cache
