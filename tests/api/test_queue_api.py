@@ -12,6 +12,7 @@ from moto import mock_aws
 
 from tests.api.world import ISSUER, TOKEN
 from tests.http_server import serving
+from tests.registry_tables import a_registry
 from worker_manager.api.app import App
 from worker_manager.api.deps import QueueDeps
 from worker_manager.api.queue import ROUTES
@@ -20,7 +21,7 @@ from worker_manager.core.moments import to_wire
 from worker_manager.core.roles import Roles
 from worker_manager.queue.embedded import EmbeddedQueue
 from worker_manager.store.queue_table import QueueTable
-from worker_manager.store.tables import connect
+from worker_manager.store.tables import Tables
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.clients import Client
 
@@ -35,6 +36,13 @@ SCOPES = (
     "queue:create-task:project:none",
     "queue:scheduler-id:-",
 )
+OTHERS = (
+    "queue:cancel-task-in-project:other",
+    "queue:cancel-task:-/other/*",
+    "queue:claim-task:other/pool",
+    "queue:worker-id:*",
+)
+"""Of somebody who may do all of it, but to other tasks."""
 
 
 def now() -> datetime:
@@ -45,17 +53,22 @@ def now() -> datetime:
 def client() -> Iterator[Callable[..., Any]]:
     """Makes stock clients of a served queue, by client id."""
     with mock_aws():
-        table = QueueTable.bind("queue", connect(Session(), "us-east-1"))
+        tables = Tables.bind({}, Session(), "us-east-1")
+        table = QueueTable.bind("queue", tables.connection)
         table.items.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
+        registry = a_registry(tables)
         known = [
             Client("test/root", TOKEN, ("*",)),
             Client("test/creator", TOKEN, SCOPES),
             Client("test/poor", TOKEN),
+            Client("test/project", TOKEN, ("queue:cancel-task-in-project:none",)),
+            Client("test/group", TOKEN, (f"queue:cancel-task:-/{TASK}/{TASK}",)),
+            Client("test/others", TOKEN, OTHERS),
         ]
 
         def handle(url: str) -> Any:
             deps = QueueDeps(
-                queue=EmbeddedQueue(table, now, ISSUER),
+                queue=EmbeddedQueue(table, registry, now, ISSUER),
                 authenticator=LocalAuthenticator(known, Roles(()), now),
                 root_url=url,
                 clock=now,
@@ -123,6 +136,38 @@ def test_runs_may_fail_or_be_given_back(client: Callable[..., Any]) -> None:
         assert report(task_id)["status"]["state"] == name
 
 
+def test_what_waits_is_told_claimed_by_name_and_cancelled(client: Callable[..., Any]) -> None:
+    queue = client()
+    other = derived_slugid("other")
+    for task_id in (TASK, other):
+        queue.createTask(task_id, a_task())
+    assert queue.pendingTasks(POOL)["pendingTasks"] == 2
+    page = queue.listPendingTasks(POOL, query={"limit": "1"})
+    rest = queue.listPendingTasks(POOL, query={"continuationToken": page["continuationToken"]})
+    waiting = page["tasks"] + rest["tasks"]
+    assert {(item["taskId"], item["runId"]) for item in waiting} == {(TASK, 0), (other, 0)}
+    worker = {"workerGroup": "rack-1", "workerId": "box-1"}
+    assert queue.claimTask(other, "0", worker)["task"]["payload"] == {"seconds": 1}
+    for client_id in ("test/group", "test/project"):
+        assert client(client_id).cancelTask(TASK)["status"]["state"] == "exception"
+    assert queue.pendingTasks(POOL)["pendingTasks"] == 0
+
+
+def test_whoever_may_do_it_to_other_tasks_may_not_to_this_one(client: Callable[..., Any]) -> None:
+    client().createTask(TASK, a_task())
+    worker = {"workerGroup": "rack-1", "workerId": "box-1"}
+    for client_id in ("test/others", "test/poor"):
+        queue = client(client_id)
+        for call in (
+            lambda queue=queue: queue.cancelTask(TASK),
+            lambda queue=queue: queue.claimTask(TASK, "0", worker),
+        ):
+            with pytest.raises(taskcluster.exceptions.TaskclusterRestFailure) as refused:
+                call()
+            assert refused.value.status_code == 403
+    assert client().status(TASK)["status"]["state"] == "pending"
+
+
 def test_workers_are_remembered_and_put_aside(client: Callable[..., Any]) -> None:
     queue = client()
     claim(queue)
@@ -156,6 +201,8 @@ def test_everything_but_pings_needs_scopes(client: Callable[..., Any]) -> None:
         lambda: poor.status(TASK),
         lambda: poor.task(TASK),
         lambda: poor.taskQueueCounts(POOL),
+        lambda: poor.pendingTasks(POOL),
+        lambda: poor.listPendingTasks(POOL),
         lambda: claim(poor),
         lambda: poor.reclaimTask(TASK, "0"),
         lambda: poor.reportCompleted(TASK, "0"),
@@ -177,6 +224,7 @@ def test_what_does_not_exist_or_fit_is_the_documented_4xx(client: Callable[..., 
         (lambda: queue.createTask(TASK, a_task(deadline=to_wire(now() - timedelta(days=1)))), 400),
         (lambda: queue.claimWork(POOL, {"workerGroup": "g", "workerId": "w", "tasks": 99}), 400),
         (lambda: queue.getWorker(*WORKER), 404),
+        (lambda: queue.cancelTask(TASK), 404),
     ]
     for call, status in refusals:
         with pytest.raises(taskcluster.exceptions.TaskclusterRestFailure) as refused:

@@ -12,6 +12,7 @@ from moto import mock_aws
 from tests.api.fuzzing import fallible, fitting, fuzz, operations, refuse_misfits
 from tests.api.world import ISSUER, ROOT_URL, TOKEN, Api, Clock
 from tests.factories import NOW
+from tests.registry_tables import a_registry
 from worker_manager.api.app import App
 from worker_manager.api.deps import QueueDeps
 from worker_manager.api.documents.openapi import openapi
@@ -22,7 +23,7 @@ from worker_manager.core.moments import to_wire
 from worker_manager.core.roles import Roles
 from worker_manager.queue.embedded import EmbeddedQueue
 from worker_manager.store.queue_table import QueueTable
-from worker_manager.store.tables import connect
+from worker_manager.store.tables import Tables
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.clients import Client
 
@@ -53,11 +54,12 @@ class QueueApi(Api):
     """The same client in front of another API."""
 
     def __init__(self) -> None:
-        table = QueueTable.bind("queue", connect(Session(), "us-east-1"))
+        tables = Tables.bind({}, Session(), "us-east-1")
+        table = QueueTable.bind("queue", tables.connection)
         table.items.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
         clock = Clock()
         deps: Any = QueueDeps(
-            queue=EmbeddedQueue(table, clock, ISSUER),
+            queue=EmbeddedQueue(table, a_registry(tables), clock, ISSUER),
             authenticator=LocalAuthenticator(
                 [Client("test/root", TOKEN, ("*",))], Roles(()), clock
             ),

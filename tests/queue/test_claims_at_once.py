@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from moto.core.botocore_stubber import BotocoreStubber
 from worker_manager.core.errors import ConflictError
 from worker_manager.core.ids import derived_slugid
 
+POOL = "proj-x/builders"
+NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 TASKS, CLAIMERS = 40, 8
 
 
@@ -99,21 +102,28 @@ def test_of_many_equal_creations_one_task_comes(world: Any) -> None:
 
 
 @pytest.mark.usefixtures("_atomic_requests")
-def test_a_quarantine_is_not_overwritten_by_a_call_at_the_same_time(world: Any) -> None:
-    world.claim()
-    world.clock.advance(minutes=5)
-    body = {"quarantineUntil": "3026-11-30T00:00:00.000Z"}
-    worker = ("proj-x", "builders", "us-west-2", "i-1")
+def test_once_a_quarantine_was_answered_its_worker_gets_nothing_more(world: Any) -> None:
+    for number in range(TASKS):
+        world.create(number)
+    begun = threading.Barrier(3)
 
-    def quarantine() -> Any:
-        return world.queue.quarantine_worker(*worker, body, client_id="sheriff")
+    def work() -> int:
+        begun.wait()
+        mine = 0
+        while claims := world.claim():
+            mine += len(claims)
+        return mine
 
-    with ThreadPoolExecutor(CLAIMERS) as pool:
-        calls = [pool.submit(world.claim) for _ in range(CLAIMERS - 1)]
-        calls.append(pool.submit(quarantine))
-        for call in calls:
-            call.result()
+    def quarantine() -> int:
+        begun.wait()
+        world.quarantine(NOON + timedelta(hours=1))
+        return len(world.table.held(POOL, "us-west-2#i-1"))
 
-    known = world.queue.get_worker(*worker)
-    assert known["quarantineUntil"] == "3026-11-30T00:00:00.000Z"
-    assert known["lastDateActive"] == "2026-11-30T12:05:00.000Z"
+    with ThreadPoolExecutor(3) as pool:
+        workers = [pool.submit(work) for _ in range(2)]
+        held = pool.submit(quarantine).result()
+        claimed = sum(worker.result() for worker in workers)
+
+    assert claimed == held
+    assert world.claim() == []
+    assert world.registry.worker(world.key()).is_quarantined(NOON)

@@ -44,7 +44,7 @@ def identify(credentials: Any, *issuer_scopes: str) -> Identity:
 
 def test_our_own_verifier_takes_task_credentials_for_what_they_are(world: Any) -> None:
     world.clock.now = NOW
-    world.queue = type(world.queue)(world.table, world.clock, Issuer(ISSUER, KEY))
+    world.queue = type(world.queue)(world.table, world.registry, world.clock, Issuer(ISSUER, KEY))
     task_id = world.create("one", scopes=["project:x:read"])
     credentials = world.claim()[0]["credentials"]
 
@@ -61,7 +61,7 @@ def test_our_own_verifier_takes_task_credentials_for_what_they_are(world: Any) -
 
 def test_an_issuer_of_whom_nothing_else_was_said_may_issue_them(world: Any) -> None:
     world.clock.now = NOW
-    world.queue = type(world.queue)(world.table, world.clock, Issuer(ISSUER, KEY))
+    world.queue = type(world.queue)(world.table, world.registry, world.clock, Issuer(ISSUER, KEY))
     task_id = world.create("one")
     credentials = world.claim()[0]["credentials"]
     book = {"clients": [], "issuer": {"clientId": ISSUER, "accessToken": KEY}}

@@ -108,7 +108,7 @@ def list_claimed_tasks(call: Call, deps: QueueDeps) -> Any:
 
 def claim_work(call: Call, deps: QueueDeps) -> Any:
     """Give a worker tasks."""
-    return deps.queue.claim_work(call.params["taskQueueId"], call.payload)
+    return deps.queue.claim_work(call.params["taskQueueId"], call.payload).body
 
 
 def claim_task(call: Call, deps: QueueDeps) -> Any:
@@ -118,7 +118,7 @@ def claim_task(call: Call, deps: QueueDeps) -> Any:
     call.require(
         requests.scopes_to_claim(deps.queue.task(task_id), asked.worker_group, asked.worker_id)
     )
-    return deps.queue.claim_task(task_id, run_id, call.payload)
+    return deps.queue.claim_task(task_id, run_id, call.payload).body
 
 
 def reclaim_task(call: Call, deps: QueueDeps) -> Any:
