@@ -77,6 +77,19 @@ def test_a_run_may_fail_or_end_in_an_exception(world: World) -> None:
     assert world.queue.reportException(*run, reason)["status"]["state"] == "exception"
 
 
+def test_what_waits_is_listed_claimed_by_name_and_cancelled(world: World) -> None:
+    pool_id = "journey-queue/waiting"
+    first, second = create_tasks(world.queue, pool_id, 2, seconds=1)
+    assert world.queue.pendingTasks(pool_id)["pendingTasks"] == 2
+    waiting = world.queue.listPendingTasks(pool_id)["tasks"]
+    assert {item["taskId"] for item in waiting} == {first, second}
+    assert world.queue.claimTask(first, "0", WORKER)["runId"] == 0
+    for task_id in (first, second):
+        [run] = world.queue.cancelTask(task_id)["status"]["runs"]
+        assert run["reasonResolved"] == "canceled"
+    assert counts(world, pool_id) == (0, 0)
+
+
 def test_who_calls_for_work_is_listed_and_may_be_quarantined(world: World) -> None:
     pool_id = "journey-queue/workers"
     create_tasks(world.queue, pool_id, 2, seconds=1)
