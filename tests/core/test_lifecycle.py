@@ -182,10 +182,27 @@ def test_no_age_makes_a_zombie_of_a_worker_the_queue_did_not_tell_of(
 def test_an_agent_that_died_is_noticed_by_its_silence() -> None:
     """Report B14 (#6142): the agent died, the machine ran for days."""
     worker = a_worker(registered=NOW - DAY, first_claim=NOW - DAY)
-    silent = busy(first_claim=NOW - DAY, last_active=NOW - 2 * HOUR - MINUTE)
+    lasting = 2 * HOUR + Timing().sighting
+    silent = busy(first_claim=NOW - DAY, last_active=NOW - lasting - MINUTE)
 
     assert judge(worker, activity=silent) == Stop("inactive for more than 7200 s")
-    assert judge(worker, activity=replace(silent, last_active=NOW - 2 * HOUR)) == Keep()
+    assert judge(worker, activity=replace(silent, last_active=NOW - lasting)) == Keep()
+
+
+def test_a_worker_that_polls_is_not_silent_however_late_the_queue_tells_it() -> None:
+    worker = a_worker(registered=NOW - DAY, first_claim=NOW - DAY, queue_inactivity=HOUR / 3)
+    told = busy(first_claim=NOW - DAY, last_active=NOW - Timing().sighting)
+
+    assert judge(worker, activity=told) == Keep()
+
+
+def test_a_worker_quarantined_before_it_ever_called_has_not_claimed() -> None:
+    worker = a_worker(registered=NOW - 3 * HOUR)
+    aside = Activity(quarantine_until=NOW + HOUR)
+
+    assert judge(worker, activity=aside) == Note(first_claim=None, quarantine_until=NOW + HOUR)
+    over = replace(aside, quarantine_until=NOW)
+    assert judge(worker, activity=over) == Stop("never claimed work within 7200 s", "never-claimed")
 
 
 def test_a_worker_that_never_claims_is_stopped_and_blamed_on_its_launch_config() -> None:

@@ -10,15 +10,20 @@ import pytest
 from botocore.session import Session
 from moto import mock_aws
 
+from tests.registry_tables import a_registry, quarantines_of
 from worker_manager.core.ids import derived_slugid
+from worker_manager.core.model import WorkerKey
 from worker_manager.core.moments import to_wire
 from worker_manager.queue.embedded import EmbeddedQueue
 from worker_manager.store.queue_table import QueueTable
-from worker_manager.store.tables import connect
+from worker_manager.store.tables import Tables
 from worker_manager.taskcluster.credentials import Issuer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from worker_manager.registry.quarantines import Quarantines
+    from worker_manager.registry.registry import Registry
 
 POOL = "proj-x/builders"
 NOON = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
@@ -43,6 +48,16 @@ class World:
     queue: EmbeddedQueue
     table: QueueTable
     clock: Clock
+    registry: Registry
+    quarantines: Quarantines
+
+    def key(self, worker_id: str = "i-1", pool: str = POOL) -> WorkerKey:
+        return WorkerKey(pool, "us-west-2", worker_id)
+
+    def quarantine(self, until: datetime, worker_id: str = "i-1", info: str = "noisy") -> None:
+        self.quarantines.change(
+            self.key(worker_id), until, info=info, client_id="test/admin", now=self.clock.now
+        )
 
     def task_body(self, **overrides: Any) -> dict[str, Any]:
         body = {
@@ -66,7 +81,7 @@ class World:
 
     def claim(self, worker_id: str = "i-1", tasks: int = 1, pool: str = POOL) -> list[Any]:
         body = {"workerGroup": "us-west-2", "workerId": worker_id, "tasks": tasks}
-        claimed: list[Any] = self.queue.claim_work(pool, body)["tasks"]
+        claimed: list[Any] = self.queue.claim_work(pool, body).body["tasks"]
         return claimed
 
     def counts(self, pool: str = POOL) -> tuple[int, int]:
@@ -86,8 +101,12 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     }.items():
         monkeypatch.setenv(name, value)
     with mock_aws():
-        table = QueueTable.bind("queue-under-test", connect(SESSION, "us-east-1"))
+        tables = Tables.bind({}, SESSION, "us-east-1")
+        table = QueueTable.bind("queue-under-test", tables.connection)
         table.items.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
+        tables.providers.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
+        registry = a_registry(tables)
         clock = Clock()
         issuer = Issuer("queue/issuer", "queue-issuer-access-token")
-        yield World(EmbeddedQueue(table, clock, issuer), table, clock)
+        queue = EmbeddedQueue(table, registry, clock, issuer)
+        yield World(queue, table, clock, registry, quarantines_of(registry))

@@ -10,7 +10,7 @@ from moto import mock_aws
 from pynamodb.exceptions import TransactWriteError
 
 from worker_manager.core.errors import ConflictError, DuplicateError
-from worker_manager.store.queue_rows import Line, Listed, StoredTask, StoredWorker
+from worker_manager.store.queue_rows import Line, Listed, StoredTask
 from worker_manager.store.queue_table import QueueTable
 from worker_manager.store.tables import connect
 
@@ -123,6 +123,36 @@ def test_overdue_claims_are_found_up_to_the_very_moment(table: QueueTable) -> No
     assert [line.task_id for line in due] == ["0", "1"]
 
 
+def test_claims_that_are_over_count_only_while_their_task_has_time(table: QueueTable) -> None:
+    for minute, hours in ((0, 1), (1, -2), (59, 1)):
+        order = f"2026-11-30T11:{minute:02}:00.000Z#{minute}"
+        deadline = NOON + timedelta(hours=hours)
+        line = a_line(order, listed=Listed.CLAIMED, task_id=str(minute), deadline=deadline)
+        table.create(a_task(str(minute)), line)
+
+    assert table.count_overdue(POOL, NOON - timedelta(minutes=30)) == 1
+    assert table.count_overdue(POOL, NOON + timedelta(minutes=1)) == 2
+
+
+def test_the_claims_of_one_worker_are_found_among_all(table: QueueTable) -> None:
+    for number, holder in enumerate(("g#w", "g#w2", "g#w")):
+        line = a_line(str(number), listed=Listed.CLAIMED, task_id=str(number), holder=holder)
+        table.create(a_task(str(number)), line)
+
+    assert [line.task_id for line in table.held(POOL, "g#w")] == ["0", "2"]
+    assert table.held(POOL, "g#none") == []
+
+
+def test_waiting_lines_past_their_deadline_are_read_over(table: QueueTable) -> None:
+    for number in range(6):
+        until = NOON + timedelta(hours=number % 3)
+        table.create(a_task(str(number)), a_line(str(number), task_id=str(number), until=until))
+
+    lines = table.living(POOL, now=NOON, limit=3, after="0")
+
+    assert [line.task_id for line in lines] == ["1", "2", "4"]
+
+
 def test_many_tasks_are_read_at_once_and_unknown_ones_left_out(table: QueueTable) -> None:
     for number in range(120):
         table.create(a_task(str(number)), None)
@@ -153,22 +183,8 @@ def test_items_are_dropped_by_the_table_some_time_after_they_stop_mattering(
     assert ttl["3#a"] == (NOON + timedelta(days=1, hours=5)).timestamp()
 
 
-def test_a_worker_is_written_only_over_the_version_that_was_read(table: QueueTable) -> None:
-    worker = StoredWorker(POOL, "g/w", "{}", NOON)
-    table.save_worker(worker)
-
-    with pytest.raises(ConflictError):
-        table.save_worker(worker)
-    stored = table.worker(POOL, "g/w")
-    assert stored == StoredWorker(POOL, "g/w", "{}", NOON, version=1)
-    table.save_worker(stored)
-    with pytest.raises(ConflictError):
-        table.save_worker(stored)
-
-
-def test_an_unknown_task_or_worker_is_none(table: QueueTable) -> None:
+def test_an_unknown_task_is_none(table: QueueTable) -> None:
     assert table.read("none") is None
-    assert table.worker(POOL, "g/none") is None
 
 
 def test_a_lost_race_is_a_conflict(table: QueueTable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,11 @@ class Activity:
     quarantine_until: datetime | None = None
     """Until when it gets no tasks; ``None`` when it is not quarantined."""
 
+    @property
+    def is_seen(self) -> bool:
+        """Whether the worker ever called; one may be quarantined before it does."""
+        return self.first_claim is not None or self.last_active is not None
+
 
 @dataclass(frozen=True, slots=True)
 class SeenWorker:

@@ -135,7 +135,7 @@ def settle(
         return _switched_off(worker)
     if worker.state is State.REQUESTED:
         return _requested(worker, status, now)
-    return _running(worker, activity, activity_known=activity_known, now=now)
+    return _running(worker, activity, activity_known=activity_known, now=now, timing=timing)
 
 
 def told_to_go(worker: Worker) -> tuple[str, str] | None:
@@ -189,7 +189,12 @@ def _requested(worker: Worker, status: MachineStatus, now: datetime) -> Verdict:
 
 
 def _running(
-    worker: Worker, activity: Activity | None, *, activity_known: bool, now: datetime
+    worker: Worker,
+    activity: Activity | None,
+    *,
+    activity_known: bool,
+    now: datetime,
+    timing: Timing,
 ) -> Verdict:
     if worker.deadline is not None and now > worker.deadline:
         return Stop("terminateAfter time exceeded")
@@ -198,7 +203,7 @@ def _running(
     quarantine = activity.quarantine_until if activity else None
     if quarantine is not None and quarantine <= now:
         quarantine = None
-    if quarantine is None and (verdict := _zombie(worker, activity, now)):
+    if quarantine is None and (verdict := _zombie(worker, activity, now, timing)):
         return verdict
     claim = worker.first_claim or (activity.first_claim if activity else None)
     held = worker.quarantine_until if worker.is_quarantined(now) else None
@@ -207,11 +212,16 @@ def _running(
     return Keep()
 
 
-def _zombie(worker: Worker, activity: Activity | None, now: datetime) -> Stop | None:
-    """A worker that registered and never claimed, or has long been silent."""
+def _zombie(
+    worker: Worker, activity: Activity | None, now: datetime, timing: Timing
+) -> Stop | None:
+    """A worker that registered and never claimed, or has long been silent.
+
+    When it last called may be told too early; it is given as much more time.
+    """
     cutoff = now - worker.queue_inactivity
     seconds = int(worker.queue_inactivity.total_seconds())
-    if activity is None:
+    if activity is None or not activity.is_seen:
         if worker.first_claim is not None:
             long_silent = worker.first_claim < cutoff - QUEUE_ROW_KEPT
             return Stop("the queue forgot it: inactive for a day") if long_silent else None
@@ -219,6 +229,6 @@ def _zombie(worker: Worker, activity: Activity | None, now: datetime) -> Stop | 
         if since < cutoff:
             return Stop(f"never claimed work within {seconds} s", "never-claimed")
         return None
-    if activity.last_active is not None and activity.last_active < cutoff:
+    if activity.last_active is not None and activity.last_active < cutoff - timing.sighting:
         return Stop(f"inactive for more than {seconds} s")
     return None

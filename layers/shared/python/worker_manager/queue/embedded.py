@@ -1,6 +1,7 @@
 """The embedded queue's calls: one method each, plain JSON in and out, as Taskcluster names them.
 
-A method parses, asks ``ledger`` (tasks) and ``sightings`` (workers), and writes the answer.
+A method parses, asks ``ledger``, and writes the answer; what is known of workers, and who gets no
+tasks, is in ``worker_manager.registry``.
 Whoever routes HTTP here checks scopes first (``requests.scopes_to_create`` says what
 ``createTask`` needs).  Errors: ``InputInvalidError``, ``NotFoundError``, ``ConflictError``,
 ``DuplicateError``; ``QueueUnavailableError`` when races were lost too often.
@@ -8,15 +9,19 @@ Whoever routes HTTP here checks scopes first (``requests.scopes_to_create`` says
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.core.model import WorkerKey
 from worker_manager.core.moments import to_wire
 from worker_manager.queue import records, requests, tasks
+from worker_manager.queue.claimer import Claimer
 from worker_manager.queue.credentials import task_credentials
 from worker_manager.queue.ledger import Ledger
 from worker_manager.queue.lists import Lists
-from worker_manager.queue.sightings import Sightings
+from worker_manager.registry.observations import Kind, Observation
 from worker_manager.store.queue_rows import Listed
 
 if TYPE_CHECKING:
@@ -25,13 +30,23 @@ if TYPE_CHECKING:
 
     from worker_manager.core.model import Json
     from worker_manager.queue.tasks import Run, Task
+    from worker_manager.registry.registry import Registry
     from worker_manager.store.queue_table import QueueTable
+    from worker_manager.store.transactions import Writes
     from worker_manager.taskcluster.credentials import Issuer
 
 CLAIM_TIMEOUT = timedelta(seconds=1200)
 """How long a claim holds unless renewed."""
-ACTIVITY_INTERVAL = timedelta(seconds=60)
-"""How exactly a worker's last activity is known."""
+LOOK_AGAIN = timedelta(seconds=0.5)
+"""How often a call that is held looks for work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The answer to a worker; ``barred_until`` is until when it gets none, if it gets none."""
+
+    body: dict[str, Any]
+    barred_until: datetime | None = None
 
 
 class EmbeddedQueue:
@@ -40,16 +55,21 @@ class EmbeddedQueue:
     def __init__(
         self,
         table: QueueTable,
+        registry: Registry,
         clock: Callable[[], datetime],
         issuer: Issuer,
         *,
         claim_timeout: timedelta = CLAIM_TIMEOUT,
-        activity_interval: timedelta = ACTIVITY_INTERVAL,
+        hold: timedelta = timedelta(),
+        wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._tasks = Ledger(table, clock, claim_timeout, self._resolved)
+        """``hold`` is for how long a call for work waits for some; ``wait`` is given seconds."""
+        self._tasks = Ledger(table, clock, claim_timeout, self._ended)
         self._lists = Lists(self._tasks)
-        self._workers = Sightings(table, activity_interval)
+        self._registry = registry
         self._issuer = issuer
+        self._hold = hold
+        self._wait = wait
         self._started = self._tasks.now()
 
     def ping(self) -> dict[str, Any]:
@@ -125,42 +145,35 @@ class EmbeddedQueue:
         answer: dict[str, Any] = {"tasks": [records.claim_of(task) for task in claimed]}
         return answer | {"continuationToken": token} if token else answer
 
-    def claim_work(self, task_queue_id: str, body: Json) -> dict[str, Any]:
-        """``claimWork``: up to ``tasks`` tasks, best first; answers at once, also with none.
+    def claim_work(self, task_queue_id: str, body: Json) -> Claims:
+        """``claimWork``: up to ``tasks`` tasks, best first; with none, after a while.
 
         A quarantined worker gets none, but counts as seen.
         """
         queue_id = requests.require_queue_id(task_queue_id)
         asked = requests.parse(requests.ClaimWork, body)
-        name = (queue_id, asked.worker_group, asked.worker_id)
-        now = self._tasks.now()
-        if self._workers.note_call(*name, now=now).is_quarantined(now):
-            return {"tasks": []}
-        claimed = self._tasks.claim(*name, wanted=asked.tasks)
-        if claimed:
-            taken = [{"taskId": task.task_id, "runId": task.last.run_id} for task in claimed]
-            self._workers.note_tasks(*name, taken=taken, now=now)
-        return {
-            "tasks": [
-                self._claim_answer(task) | {"task": dict(task.definition)} for task in claimed
-            ]
-        }
+        held = timedelta()
+        while True:
+            claimer = self._claimer(queue_id, asked)
+            claimed = [] if claimer.is_barred else self._tasks.claim(claimer, wanted=asked.tasks)
+            if claimed or held >= self._hold:
+                answers = [self._claim_answer(task) for task in claimed]
+                return Claims({"tasks": answers}, None if claimed else claimer.barred_until)
+            self._wait(min(LOOK_AGAIN, self._hold - held).total_seconds())
+            held += LOOK_AGAIN
 
-    def claim_task(self, task_id: str, run_id: int, body: Json) -> dict[str, Any]:
+    def claim_task(self, task_id: str, run_id: int, body: Json) -> Claims:
         """``claimTask``: just this run.  A quarantined worker gets nothing, but counts as seen.
 
         ``ConflictError`` if the run is over or another worker's; asking again changes nothing.
         """
         asked = requests.parse(requests.ClaimTask, body)
-        queue_id = self._tasks.read(task_id).queue_id
-        name = (queue_id, asked.worker_group, asked.worker_id)
-        now = self._tasks.now()
-        if self._workers.note_call(*name, now=now).is_quarantined(now):
-            return {}
-        task = self._tasks.claim_one(task_id, run_id, asked.worker_group, asked.worker_id)
-        taken = [{"taskId": task_id, "runId": run_id}]
-        self._workers.note_tasks(*name, taken=taken, now=now)
-        return self._claim_answer(task) | {"task": dict(task.definition)}
+        claimer = self._claimer(self._tasks.read(task_id).queue_id, asked)
+        claimer.check_type()
+        task = self._tasks.claim_one(task_id, run_id, claimer)
+        if task is None:
+            return Claims({}, claimer.barred_until)
+        return Claims(self._claim_answer(task))
 
     def worker_gone(
         self, queue_id: str, group: str, worker_id: str, *, gone: datetime | None = None
@@ -176,9 +189,11 @@ class EmbeddedQueue:
     def reclaim_task(self, task_id: str, run_id: int) -> dict[str, Any]:
         """``reclaimTask``: renew a claim, with new credentials.  Quarantine does not matter."""
         task = self._tasks.reclaim(task_id, run_id)
-        name = (task.queue_id, str(task.last.worker_group), str(task.last.worker_id))
-        self._workers.note_call(*name, now=self._tasks.now())
-        return self._claim_answer(task)
+        key, now = _holder(task, task.last), self._tasks.now()
+        self._registry.sighted(key, self._registry.worker(key), now=now, calls=False)
+        answer = self._claim_answer(task)
+        del answer["task"]
+        return answer
 
     def report_completed(self, task_id: str, run_id: int) -> dict[str, Any]:
         """``reportCompleted``: the run did what it should."""
@@ -195,59 +210,6 @@ class EmbeddedQueue:
         task = self._tasks.resolve(task_id, run_id, requests.parse_exception(body))
         return {"status": records.status_of(task)}
 
-    def list_workers(
-        self,
-        provisioner_id: str,
-        worker_type: str,
-        *,
-        quarantined: bool | None = None,
-        limit: int = 1000,
-        continuation_token: str | None = None,
-    ) -> dict[str, Any]:
-        """``listWorkers``: a page of remembered workers; pages may be short before the end."""
-        queue_id = requests.queue_id_of(provisioner_id, worker_type)
-        requests.require_limit(limit)
-        return self._workers.page(
-            queue_id,
-            quarantined=quarantined,
-            limit=limit,
-            after=continuation_token or "",
-            now=self._tasks.now(),
-        )
-
-    def get_worker(
-        self, provisioner_id: str, worker_type: str, group: str, worker_id: str
-    ) -> dict[str, Any]:
-        """``getWorker``: one worker that is still remembered."""
-        queue_id = requests.queue_id_of(provisioner_id, worker_type)
-        return self._workers.details(queue_id, group, worker_id, now=self._tasks.now())
-
-    def quarantine_worker(
-        self,
-        provisioner_id: str,
-        worker_type: str,
-        group: str,
-        worker_id: str,
-        body: Json,
-        *,
-        client_id: str,
-    ) -> dict[str, Any]:
-        """``quarantineWorker``: no tasks for a worker until then; the past lifts it.
-
-        ``client_id`` is who asks, for the worker's history.
-        """
-        queue_id = requests.queue_id_of(provisioner_id, worker_type)
-        asked = requests.parse(requests.QuarantineWorker, body)
-        return self._workers.quarantine(
-            queue_id,
-            group,
-            worker_id,
-            until=asked.quarantine_until,
-            info=asked.quarantine_info or "[unspecified]",
-            client_id=client_id,
-            now=self._tasks.now(),
-        )
-
     def _page(
         self, task_queue_id: str, listed: Listed, *, limit: int, after: str
     ) -> tuple[list[Task], str]:
@@ -255,8 +217,23 @@ class EmbeddedQueue:
         requests.require_limit(limit)
         return self._lists.page(queue_id, listed, limit=limit, after=after)
 
-    def _resolved(self, task: Task, run: Run) -> None:
-        """A run that a worker had is over, and the table says so."""
+    def _claimer(self, queue_id: str, asked: requests.ClaimTask) -> Claimer:
+        now = self._tasks.now()
+        return Claimer(self._registry, queue_id, asked.worker_group, asked.worker_id, now=now)
+
+    def _ended(self, task: Task, run: Run) -> Writes | None:
+        """What the registry writes in one with the end of a run that a worker had."""
+        return self._registry.end_writes(
+            Observation(
+                _holder(task, run),
+                Kind.RESOLVE,
+                run.resolved or self._tasks.now(),
+                task_id=task.task_id,
+                run_id=run.run_id,
+                state=str(run.state),
+                reason=run.reason_resolved,
+            )
+        )
 
     def _claim_answer(self, task: Task) -> dict[str, Any]:
         run = task.last
@@ -266,5 +243,11 @@ class EmbeddedQueue:
             "workerGroup": run.worker_group,
             "workerId": run.worker_id,
             "takenUntil": to_wire(run.taken_until) if run.taken_until else None,
+            "task": dict(task.definition),
             "credentials": task_credentials(self._issuer, task, self._tasks.now()),
         }
+
+
+def _holder(task: Task, run: Run) -> WorkerKey:
+    """Who has, or had, a run."""
+    return WorkerKey(task.queue_id, str(run.worker_group), str(run.worker_id))

@@ -2,7 +2,8 @@
 
 A change is written under the version that was read, and decided anew when somebody else was
 faster.  Claims that ran out are noticed when somebody counts or claims: there is no clock that
-ticks by itself.  Whoever ends a run that a worker had, and be it in passing, tells it.
+ticks by itself.  What a worker took, and how it ended, is written in one with what becomes of its
+row in the registry, by whoever does it, and be it in passing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from worker_manager.queue.claimer import Claimer
     from worker_manager.queue.tasks import Resolution, Run, Task
     from worker_manager.store.queue_rows import Line
     from worker_manager.store.queue_table import QueueTable
+    from worker_manager.store.transactions import Writes
 
 ATTEMPTS = 8
 """How often one change is decided before giving up on lost races."""
@@ -46,21 +50,17 @@ PASSED_AT_ONCE = 10
 """How many waiting tasks that are past their deadline one claimer resolves in passing."""
 
 
-def _unheard(_task: Task, _run: Run) -> None:
-    """For a ledger that nobody listens to."""
-
-
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """Every task; ``claim_timeout`` is how long a claim holds unless renewed.
 
-    ``resolved`` hears of each run that a worker had and that is over, once the table says so.
+    ``ended`` gives what is to be written beside the end of a run that a worker had.
     """
 
     table: QueueTable
     clock: Callable[[], datetime]
     claim_timeout: timedelta
-    resolved: Callable[[Task, Run], None] = _unheard
+    ended: Callable[[Task, Run], Writes | None]
     _settled: dict[str, datetime] = field(default_factory=dict, init=False, repr=False)
 
     def now(self) -> datetime:
@@ -89,14 +89,29 @@ class Ledger:
             return there
         return task
 
-    def claim_one(self, task_id: str, run_id: int, group: str, worker_id: str) -> Task:
-        """Claim just this run, as ``tasks.claim_run``."""
-
-        def take(task: Task, now: datetime) -> Task:
-            timeout = self.claim_timeout
-            return tasks.claim_run(task, run_id, group, worker_id, now=now, timeout=timeout)
-
-        return self._change(task_id, take)
+    def claim_one(self, task_id: str, run_id: int, claimer: Claimer) -> Task | None:
+        """Claim just this run, as ``tasks.claim_run``; ``None`` if the claimer is barred."""
+        group, worker_id, timeout = claimer.key.group, claimer.key.worker_id, self.claim_timeout
+        for _ in range(ATTEMPTS):
+            if claimer.is_barred:
+                return None
+            now = self.now()
+            before = self._stored(task_id, now)
+            if tasks.settle(before, now) != before:
+                # by itself, as the worker that lost a run may be the one that claims the next
+                self._change(task_id, _unchanged)
+                continue
+            after = tasks.claim_run(before, run_id, group, worker_id, now=now, timeout=timeout)
+            if after == before:
+                return after
+            try:
+                self._replace(before, after, claimer.along(after, now))
+            except ConflictError:
+                claimer.lost()
+                continue
+            claimer.won()
+            return after
+        raise _too_often(task_id)
 
     def reclaim(self, task_id: str, run_id: int) -> Task:
         """Renew a claim.  Errors as of ``tasks.reclaim``."""
@@ -157,21 +172,27 @@ class Ledger:
             living += self.table.living(queue_id, now=now, limit=missing, after=last)
         return living
 
-    def claim(self, queue_id: str, group: str, worker_id: str, *, wanted: int) -> list[Task]:
+    def claim(self, claimer: Claimer, *, wanted: int) -> list[Task]:
         """Claim the best waiting tasks; after a lost race go on elsewhere in the list.
 
         Where a claimer goes on depends on its name, lest all run after each other.
         """
+        queue_id = claimer.key.pool_id
         self.settle_overdue(queue_id)
         waiting = deque(self.waiting(queue_id, wanted=wanted))
-        elsewhere = crc32(f"{group}/{worker_id}".encode())
+        if waiting:
+            claimer.check_type()
+        elsewhere = crc32(f"{claimer.key.group}/{claimer.key.worker_id}".encode())
         claimed: list[Task] = []
-        while waiting and len(claimed) < wanted:
-            task = self._claim(waiting.popleft(), group, worker_id)
-            if task is not None:
-                claimed.append(task)
-            elif waiting:
-                waiting.rotate(-(elsewhere % len(waiting)))
+        while waiting and len(claimed) < wanted and not claimer.is_barred:
+            line = waiting.popleft()
+            match self._claim(line, claimer):
+                case _Race.OF_THE_WORKER:
+                    waiting.appendleft(line)
+                case _Race.OF_THE_TASK:
+                    waiting.rotate(-(elsewhere % len(waiting)) if waiting else 0)
+                case task:
+                    claimed.append(task)
         return claimed
 
     def settle_overdue(self, queue_id: str) -> None:
@@ -184,41 +205,42 @@ class Ledger:
         """Write what time did to claims that ran out; whether that were all of them."""
         now = self.now()
         overdue = self.table.lines(queue_id, Listed.CLAIMED, limit=SETTLED_AT_ONCE, due=now)
-        for line in overdue:
-            self._settle(line)
-        is_all = len(overdue) < SETTLED_AT_ONCE
+        is_settled = [self._settle(line) for line in overdue]
+        is_all = all(is_settled) and len(overdue) < SETTLED_AT_ONCE
         if is_all:
             if len(self._settled) >= QUEUES_KEPT:
                 self._settled.clear()
             self._settled[queue_id] = now
         return is_all
 
-    def _settle(self, line: Line) -> None:
-        """Write what time did to one task.  A line whose task is gone is dropped."""
+    def _settle(self, line: Line) -> bool:
+        """Write what time did to a task, if races allow.  A line whose task is gone is dropped."""
         try:
-            before = self._stored(line.task_id, now := self.now())
-            self._replace(before, tasks.settle(before, now))
+            self._change(line.task_id, _unchanged)
         except NotFoundError:
             self.table.drop(line)
-        except ConflictError:
-            return  # whoever was faster settled it, too
+        except QueueUnavailableError:
+            return False
+        return True
 
-    def _claim(self, line: Line, group: str, worker_id: str) -> Task | None:
+    def _claim(self, line: Line, claimer: Claimer) -> Task | _Race:
         now = self.now()
         try:
             before = self._stored(line.task_id, now)
         except NotFoundError:
             self.table.drop(line)
-            return None
-        after = tasks.settle(before, now)
-        waits = after.last.state is tasks.RunState.PENDING
-        if waits:
-            after = tasks.claim(after, group, worker_id, now=now, timeout=self.claim_timeout)
+            return _Race.OF_THE_TASK
+        if before.last.state is not tasks.RunState.PENDING or before.deadline <= now:
+            self._settle(line)
+            return _Race.OF_THE_TASK
+        group, worker_id = claimer.key.group, claimer.key.worker_id
+        after = tasks.claim(before, group, worker_id, now=now, timeout=self.claim_timeout)
         try:
-            self._replace(before, after)
+            self._replace(before, after, claimer.along(after, now))
         except ConflictError:
-            return None
-        return after if waits else None
+            return _Race.OF_THE_WORKER if claimer.lost() else _Race.OF_THE_TASK
+        claimer.won()
+        return after
 
     def _change(self, task_id: str, change: Callable[[Task, datetime], Task]) -> Task:
         for _ in range(ATTEMPTS):
@@ -230,26 +252,43 @@ class Ledger:
             except ConflictError:
                 continue
             return after
-        raise QueueUnavailableError(f"task {task_id} is changed too often at once")
+        raise _too_often(task_id)
 
-    def _replace(self, before: Task, after: Task) -> None:
+    def _replace(self, before: Task, after: Task, also: Writes | None = None) -> None:
         if after != before:
             self.table.replace(
                 records.to_stored(after),
                 old_line=records.line_of(before),
                 new_line=records.line_of(after),
+                also=[part for part in (also, self._end(before, after)) if part is not None],
             )
-            self._tell(before, after)
 
-    def _tell(self, before: Task, after: Task) -> None:
-        """Of the run that a worker had before and that is over after."""
+    def _end(self, before: Task, after: Task) -> Writes | None:
+        """What goes along with the end of the run that a worker had before."""
         ran = before.last
-        ended = after.runs[ran.run_id]
-        if ran.state is tasks.RunState.RUNNING and ended.state not in tasks.OPEN:
-            self.resolved(after, ended)
+        over = after.runs[ran.run_id]
+        if ran.state is tasks.RunState.RUNNING and over.state not in tasks.OPEN:
+            return self.ended(after, over)
+        return None
 
     def _stored(self, task_id: str, now: datetime) -> Task:
         stored = self.table.read(task_id)
         if stored is None or stored.expires <= now:
             raise NotFoundError(f"task {task_id} does not exist")
         return records.from_stored(stored)
+
+
+class _Race(Enum):
+    """Why a task was not claimed: somebody else was faster at it, or the worker changed."""
+
+    OF_THE_TASK = auto()
+    OF_THE_WORKER = auto()
+
+
+def _unchanged(task: Task, _now: datetime) -> Task:
+    """Nothing but what time did to it."""
+    return task
+
+
+def _too_often(task_id: str) -> QueueUnavailableError:
+    return QueueUnavailableError(f"task {task_id} is changed too often at once")

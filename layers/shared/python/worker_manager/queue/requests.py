@@ -107,19 +107,17 @@ class CreateTask(_Body):
     extra: dict[str, Any] = {}
 
 
-class ClaimWork(_Body):
-    """The body of ``claimWork``."""
-
-    worker_group: Identifier
-    worker_id: Identifier
-    tasks: Annotated[int, Field(ge=1, le=32, strict=True)] = 1
-
-
 class ClaimTask(_Body):
     """The body of ``claimTask``."""
 
     worker_group: Identifier
     worker_id: Identifier
+
+
+class ClaimWork(ClaimTask):
+    """The body of ``claimWork``."""
+
+    tasks: Annotated[int, Field(ge=1, le=32, strict=True)] = 1
 
 
 class QuarantineWorker(_Body):

@@ -185,6 +185,14 @@ class Registry:
         """The worker's row, over its version, as part of a transaction."""
         return self.table.worker_writes(records.to_stored(worker, self.windows))
 
+    def end_writes(self, observation: Observation) -> Writes | None:
+        """What becomes of a worker's row as a run of its ends; ``None`` if nothing does."""
+        before = self.worker(observation.key)
+        if before is None:
+            return None
+        after = changes.observed(before, [observation], interval=self.interval)
+        return self.writes(after) if after != before else None
+
     def delete_worker(self, key: WorkerKey) -> None:
         """Forget a worker.  ``NotFoundError`` if nothing is known of it."""
         stored = self.table.worker(key)

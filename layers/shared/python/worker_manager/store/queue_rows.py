@@ -1,4 +1,4 @@
-"""What the embedded queue's table holds, as values: tasks, lines in lists, workers.
+"""What the embedded queue's table holds, as values: tasks, and lines in lists.
 
 Read next: ``queue_table``, which keeps them.
 """
@@ -44,16 +44,5 @@ class StoredTask:
     task_id: str
     definition: str
     status: str
-    expires: datetime
-    version: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StoredWorker:
-    """What is remembered of one worker, as a text; ``expires`` is when it may be forgotten."""
-
-    queue_id: str
-    worker: str
-    body: str
     expires: datetime
     version: int = 0

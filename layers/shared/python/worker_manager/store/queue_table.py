@@ -1,4 +1,4 @@
-"""The embedded queue's table: tasks, the lists they wait in, and the workers that called.
+"""The embedded queue's table: tasks, and the lists they wait in.
 
 =========================  ==========================================  =========================
 partition                  sort key                                    what
@@ -7,7 +7,6 @@ partition                  sort key                                    what
 ``task#<task id>``         ``status``                                  JSON text, by version
 ``<queue id>#pending``     ``<priority>#<scheduled>#<task>#<run>``     waiting, next one first
 ``<queue id>#claimed``     ``<taken until>#<task id>#<run>``           claimed, overdue ones first
-``<queue id>#workers``     ``<group>#<worker id>``                     JSON text, by version
 =========================  ==========================================  =========================
 
 A task's status and its line in a list change in one transaction, so a task is in one list or in
@@ -24,15 +23,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
-from pynamodb.exceptions import DoesNotExist, PutError
 from pynamodb.models import Model
 
 from worker_manager.core.errors import ConflictError, DuplicateError
 from worker_manager.core.moments import to_wire
 from worker_manager.store.attributes import MomentAttribute
-from worker_manager.store.queue_rows import Line, Listed, StoredTask, StoredWorker
+from worker_manager.store.queue_rows import Line, Listed, StoredTask
 from worker_manager.store.tables import bind
-from worker_manager.store.transactions import commit, is_condition_failure
+from worker_manager.store.transactions import commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
     from pynamodb.connection import Connection
     from pynamodb.expressions.condition import Condition
     from pynamodb.transactions import TransactWrite
+
+    from worker_manager.store.transactions import Writes
 
 LINE_KEPT = timedelta(days=1)
 """How long a forgotten line outlives its task's deadline before DynamoDB drops it."""
@@ -63,7 +63,7 @@ class QueueItem(Model):
     sk = UnicodeAttribute(range_key=True)
     ttl = NumberAttribute(null=True)
     version = NumberAttribute(null=True)
-    # definition, status, worker
+    # definition, status
     body = UnicodeAttribute(null=True)
     expires = MomentAttribute(null=True)
     # pending, claimed
@@ -114,10 +114,18 @@ class QueueTable:
         keys = [(_task_key(name), part) for name in task_ids for part in (DEFINITION, STATUS)]
         return _to_tasks(self.items.batch_get(keys, consistent_read=True))
 
-    def replace(self, task: StoredTask, *, old_line: Line | None, new_line: Line | None) -> None:
+    def replace(
+        self,
+        task: StoredTask,
+        *,
+        old_line: Line | None,
+        new_line: Line | None,
+        also: Sequence[Writes] = (),
+    ) -> None:
         """Write a task's next status over ``task.version`` and move its line along.
 
-        Raises ``ConflictError`` if somebody else changed the task first.
+        ``also`` are other writes in the same transaction.  Raises ``ConflictError`` if somebody
+        else changed the task first, or a condition of theirs fails.
         """
 
         def fill(write: TransactWrite) -> None:
@@ -129,6 +137,8 @@ class QueueTable:
                 write.delete(self._line(old_line))
             if new_line is not None and new_line != old_line:
                 write.save(self._line(new_line))
+            for more in also:
+                more(write)
 
         commit(self.connection, fill)
 
@@ -193,42 +203,6 @@ class QueueTable:
             filter_condition=QueueItem.deadline > now,
             consistent_read=True,
         )
-
-    def worker(self, queue_id: str, worker: str) -> StoredWorker | None:
-        """What is remembered of a worker, strongly consistent; ``None`` if nothing is."""
-        try:
-            item = self.items.get(f"{queue_id}#workers", worker, consistent_read=True)
-        except DoesNotExist:
-            return None
-        return _to_worker(queue_id, item)
-
-    def save_worker(self, worker: StoredWorker) -> None:
-        """Write a worker over ``worker.version``; ``ConflictError`` if that has changed."""
-        item = self.items(
-            f"{worker.queue_id}#workers",
-            worker.worker,
-            body=worker.body,
-            expires=worker.expires,
-            ttl=_epoch(worker.expires),
-            version=worker.version + 1,
-        )
-        unchanged: Condition = (
-            QueueItem.version == worker.version if worker.version else QueueItem.pk.does_not_exist()
-        )
-        try:
-            item.save(condition=unchanged)
-        except PutError as error:
-            if is_condition_failure(error):
-                raise ConflictError(f"worker {worker.worker} changed meanwhile") from error
-            raise
-
-    def workers(self, queue_id: str, *, limit: int, after: str = "") -> list[StoredWorker]:
-        """At most ``limit`` workers by name, from the one that follows ``after``."""
-        beyond = QueueItem.sk > after if after else None
-        found = self.items.query(
-            f"{queue_id}#workers", beyond, consistent_read=True, page_size=limit
-        )
-        return [_to_worker(queue_id, item) for item in islice(found, limit)]
 
     def _status(self, task: StoredTask, *, version: int) -> QueueItem:
         return self.items(
@@ -295,7 +269,3 @@ def _to_line(item: QueueItem) -> Line:
         deadline=item.deadline,
         holder=item.holder or "",
     )
-
-
-def _to_worker(queue_id: str, item: QueueItem) -> StoredWorker:
-    return StoredWorker(queue_id, item.sk, str(item.body), item.expires, int(item.version or 0))

@@ -13,8 +13,8 @@ from worker_manager.api.deps import QueueDeps
 from worker_manager.api.queue import ROUTES
 from worker_manager.queue.embedded import EmbeddedQueue
 from worker_manager.store.queue_table import QueueTable
-from worker_manager.store.tables import connect
 from worker_manager.wiring.api import Api
+from worker_manager.wiring.backends import registry_of
 from worker_manager.wiring.base import now
 
 
@@ -24,9 +24,10 @@ def queue_api() -> App[QueueDeps]:
     settings = settings_module.load()
     api = Api(settings)
     name = settings.required(settings_module.TABLE_VARIABLES["queue"])
-    table = QueueTable.bind(name, connect(api.session, settings.region))
+    table = QueueTable.bind(name, api.tables.connection)
+    registry = registry_of(api)
     deps = QueueDeps(
-        queue=EmbeddedQueue(table, now, api.clients.issuer),
+        queue=EmbeddedQueue(table, registry, now, api.clients.issuer, hold=settings.claim_hold),
         authenticator=api.authenticator,
         root_url=settings.root_url,
         clock=now,

@@ -1,0 +1,30 @@
+"""A registry on an in-memory table, and what belongs to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.registry.quarantines import Quarantines
+from worker_manager.registry.registry import Registry
+from worker_manager.store.registry_table import RegistryItem, RegistryTable
+from worker_manager.store.tables import bind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from worker_manager.core.model import Json
+    from worker_manager.store.tables import Tables
+
+
+def a_registry(tables: Tables, name: str = "test-registry", **options: Any) -> Registry:
+    """With a table of its own, made inside whatever mock is active; ``tables`` have the outbox."""
+    model = bind(RegistryItem, name, tables.connection)
+    model.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
+    return Registry(RegistryTable(model, tables), **options)
+
+
+def quarantines_of(
+    registry: Registry, announce: Callable[[str, Sequence[Json]], object] | None = None
+) -> Quarantines:
+    """Its quarantines, told to nobody unless somebody listens."""
+    return Quarantines(registry, announce=announce or (lambda _key, _events: None))
