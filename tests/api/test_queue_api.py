@@ -158,12 +158,9 @@ def test_whoever_may_do_it_to_other_tasks_may_not_to_this_one(client: Callable[.
     worker = {"workerGroup": "rack-1", "workerId": "box-1"}
     for client_id in ("test/others", "test/poor"):
         queue = client(client_id)
-        for call in (
-            lambda queue=queue: queue.cancelTask(TASK),
-            lambda queue=queue: queue.claimTask(TASK, "0", worker),
-        ):
+        for call, arguments in ((queue.cancelTask, ()), (queue.claimTask, ("0", worker))):
             with pytest.raises(taskcluster.exceptions.TaskclusterRestFailure) as refused:
-                call()
+                call(TASK, *arguments)
             assert refused.value.status_code == 403
     assert client().status(TASK)["status"]["state"] == "pending"
 
