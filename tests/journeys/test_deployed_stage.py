@@ -26,7 +26,7 @@ def get(stage: LocalStage, path: str) -> tuple[int, Any]:
         connection.close()
 
 
-@pytest.mark.parametrize("service", ["worker-manager", "queue"])
+@pytest.mark.parametrize("service", ["worker-manager", "worker-registry", "queue"])
 def test_the_service_answers_a_ping(stage: LocalStage, service: str) -> None:
     status, body = get(stage, f"/api/{service}/v1/ping")
 
@@ -57,4 +57,4 @@ def test_what_the_clock_calls_runs_within_its_role(stage: LocalStage, name: str)
 
 def test_every_part_of_the_stage_is_up(stage: LocalStage) -> None:
     assert stage.dead_children() == []
-    assert len(stage.table_names) == 6
+    assert len(stage.table_names) == 7

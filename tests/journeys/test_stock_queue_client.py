@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import taskcluster  # type: ignore[import-untyped]
 
 from infra.local.samples import create_tasks
-from tests.journeys.world import in_an_hour
+from tests.journeys.world import in_an_hour, until
+from worker_manager.bus import SOURCE
+from worker_manager.core.events import WORKER_STOPPED
+from worker_manager.core.moments import to_wire
 
 if TYPE_CHECKING:
+    from infra.local.stage import LocalStage
     from tests.journeys.world import World
 
 pytestmark = pytest.mark.journey
@@ -54,6 +60,31 @@ def test_a_task_is_created_claimed_reclaimed_and_completed(world: World) -> None
     worker = world.client(taskcluster.Queue, credentials=reclaimed["credentials"])
     assert worker.reportCompleted(*run)["status"]["state"] == "completed"
     assert counts(world, pool_id) == (0, 0)
+
+
+def test_what_an_ended_worker_claimed_is_pending_again_within_seconds(
+    world: World, stage: LocalStage
+) -> None:
+    """B25: tasks waited up to 20 minutes although their worker was known to be dead."""
+    pool_id = "journey-queue/ended"
+    [task_id] = create_tasks(world.queue, pool_id, 1, seconds=1)
+    claim_one(world, pool_id)
+    end = {"workerPoolId": pool_id, **WORKER, "timestamp": to_wire(datetime.now(UTC))}
+    stage.client("events").put_events(
+        Entries=[
+            {
+                "EventBusName": "wm-local-events",
+                "Source": SOURCE,
+                "DetailType": WORKER_STOPPED,
+                "Detail": json.dumps(end),
+            }
+        ]
+    )
+
+    until(lambda: counts(world, pool_id) == (1, 0))
+
+    first, _ = world.queue.status(task_id)["status"]["runs"]
+    assert first["reasonResolved"] == "worker-shutdown"
 
 
 def test_the_credentials_of_a_run_are_of_no_use_for_another(world: World) -> None:
