@@ -44,15 +44,17 @@ def seen(
     that is heard of after all is not gone.
     """
     is_first = calls and (worker.first_claim is None or at < worker.first_claim)
-    if worker.last_seen is not None and not is_first and at < worker.last_seen + interval:
+    since, last = worker.first_seen, worker.last_seen
+    if since is not None and last is not None and not is_first and since <= at < last + interval:
         return worker
-    return replace(
+    after = replace(
         worker,
         first_seen=min(worker.first_seen or at, at),
         last_seen=max(worker.last_seen or at, at),
         first_claim=at if is_first else worker.first_claim,
         gone=None if worker.gone is not None and at > worker.gone else worker.gone,
     )
+    return worker if after == worker else after
 
 
 def took(worker: RegistryWorker, claims: Iterable[Claim]) -> RegistryWorker:
