@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from worker_manager.metrics import meter
 from worker_manager.reconcile.expire import expire
 from worker_manager.wiring import loops, sightings
-from worker_manager.wiring.base import now
 
 
 @meter.written
 def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take the schedule's event."""
-    report = expire(loops.keeper())
-    return report | {"forgotten": sightings.declarations().purge(now=now())}
+    return expire(replace(loops.keeper(), declarations=sightings.declarations()))

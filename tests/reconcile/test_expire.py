@@ -9,13 +9,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.factories import NOW, POOL_ID, a_head, a_pool, a_worker
+from tests.registry_tables import a_registry
 from worker_manager.core.definition import digest
 from worker_manager.core.events import WORKER_RUNNING, worker_event
-from worker_manager.core.model import NULL_PROVIDER, LaunchConfigHead, Location, Pool, State
+from worker_manager.core.model import (
+    NULL_PROVIDER,
+    LaunchConfigHead,
+    Location,
+    Pool,
+    State,
+    WorkerKey,
+)
 from worker_manager.core.timing import Timing
 from worker_manager.outbox import Outbox
 from worker_manager.reconcile.expire import Keeper, expire
 from worker_manager.reconcile.publish import publish
+from worker_manager.registry.declarations import Declarations
+from worker_manager.registry.observations import Kind, Observation
 from worker_manager.store.health import HealthStore
 from worker_manager.store.offerings import OfferingStore
 from worker_manager.store.pauses import PauseStore
@@ -326,7 +336,7 @@ def test_a_pool_that_fails_stops_no_other(house: House, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(house.workers, "live", live)
 
-    assert house.pass_by(3 * HOUR) == {"pools": 2, "failed": 1}
+    assert house.pass_by(3 * HOUR) == {"pools": 2, "failed": 1, "forgotten": 0}
     assert [house.state(w).value for w in workers] == ["stopped", "running", "stopped"]
 
 
@@ -335,8 +345,25 @@ def test_a_pool_that_changes_meanwhile_is_cleared_the_next_time(
 ) -> None:
     pool = house.save(provider_id=NULL_PROVIDER)
     monkeypatch.setattr(house.pools, "get", lambda _: replace(pool, version=7))
-    assert house.pass_by(HOUR) == {"pools": 0, "failed": 0}
+    assert house.pass_by(HOUR) == {"pools": 0, "failed": 0, "forgotten": 0}
     monkeypatch.undo()
 
-    assert house.pass_by(HOUR) == {"pools": 1, "failed": 0}
+    assert house.pass_by(HOUR) == {"pools": 1, "failed": 0, "forgotten": 0}
     assert list(house.pools.ids()) == []
+
+
+def test_machines_of_static_pools_are_known_to_stay_and_what_is_unheard_of_is_forgotten(
+    house: House, tables: Tables
+) -> None:
+    registry = a_registry(tables)
+    house.keeper = replace(house.keeper, declarations=Declarations(registry))
+    house.save(provider_id="static")
+    elsewhere = "proj-x/elsewhere"
+    for queue_id in (POOL_ID, elsewhere):
+        key = WorkerKey(queue_id, "rack", "m-1")
+        registry.observe([Observation(key, Kind.IDLE, NOW)])
+
+    house.pass_by(HOUR)
+    stays = {one.queue_id: one.is_hardware for one in registry.worker_types()}
+    assert stays == {POOL_ID: True, elsewhere: False}
+    assert house.pass_by(181 * DAY)["forgotten"] == 3

@@ -28,8 +28,8 @@ class Told:
         self.gone_at: dict[WorkerKey, datetime] = {}
         self.resolved: list[WorkerKey] = []
 
-    def gone(self, key: WorkerKey, *, now: datetime) -> None:
-        self.gone_at[key] = now
+    def gone(self, key: WorkerKey, *, at: datetime) -> None:
+        self.gone_at[key] = at
 
     def worker_gone(self, queue_id: str, group: str, worker_id: str, *, gone: datetime) -> int:
         assert gone == NOW

@@ -101,11 +101,19 @@ class EmbeddedQueue:
         return {"status": records.status_of(self._tasks.cancel(task_id))}
 
     def task_queue_counts(self, task_queue_id: str) -> dict[str, Any]:
-        """``taskQueueCounts``: tasks that wait, and tasks being worked on."""
+        """``taskQueueCounts``: tasks that wait, and tasks being worked on.
+
+        ``closedUntil`` is there while none of the waiting ones is given out, so that nobody starts
+        workers for them (``Declarations.close``).
+        """
         queue_id = requests.require_queue_id(task_queue_id)
         counts = self._lists.counts(queue_id)
+        known = self._registry.worker_type(queue_id)
+        closed: dict[str, Any] = {}
+        if known is not None and known.closed_until and known.is_closed(self._tasks.now()):
+            closed["closedUntil"] = to_wire(known.closed_until)
         provisioner_id, _, worker_type = queue_id.partition("/")
-        return {
+        return closed | {
             "provisionerId": provisioner_id,
             "workerType": worker_type,
             "taskQueueId": queue_id,

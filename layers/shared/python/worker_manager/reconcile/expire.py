@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from worker_manager.core.timing import Timing
     from worker_manager.outbox import Outbox
     from worker_manager.reconcile.mailing import Post
+    from worker_manager.registry.declarations import Declarations
     from worker_manager.store.places import Membership
     from worker_manager.store.stores import Stores
 
@@ -36,7 +37,7 @@ class Keeper:
     """What the scheduled functions that belong to no provider work with.
 
     ``static`` are the ids of providers without a cloud, ``providers`` all of them.  ``post`` is for
-    e-mail, where the stage sends any.
+    e-mail, where the stage sends any; ``declarations`` are the registry's, for who looks after it.
     """
 
     stores: Stores
@@ -46,6 +47,7 @@ class Keeper:
     providers: Sequence[str]
     static: frozenset[str]
     post: Post | None = None
+    declarations: Declarations | None = None
 
 
 def expire(keeper: Keeper) -> dict[str, Any]:
@@ -66,8 +68,9 @@ def expire(keeper: Keeper) -> dict[str, Any]:
         except Exception:
             failed += 1
             logger.exception("a pool could not be cleared", pool=pool_id)
-    logger.info("expired", pools=pools, failed=failed)
-    return {"pools": pools, "failed": failed}
+    forgotten = keeper.declarations.purge(now=now) if keeper.declarations else 0
+    logger.info("expired", pools=pools, failed=failed, forgotten=forgotten)
+    return {"pools": pools, "failed": failed, "forgotten": forgotten}
 
 
 def _expire_pool(
@@ -79,6 +82,8 @@ def _expire_pool(
     pool = keeper.stores.pools.get(pool_id)
     if pool is None:
         return
+    if keeper.declarations and pool.provider_id in keeper.static:
+        keeper.declarations.note_hardware(pool_id, now=now)
     rows = list(keeper.stores.workers.live(pool_id))
     live = [worker for worker in rows if worker.state is not State.STOPPED]
     ended = _end_static(live, now, keeper)

@@ -72,7 +72,7 @@ def _end(end: WorkerEnd, deps: EndDeps) -> None:
     key, resolved = end.key, 0
     if deps.queue is not None:
         resolved = deps.queue.worker_gone(key.pool_id, key.group, key.worker_id, gone=end.at)
-    deps.registry.gone(key, now=end.at)
+    deps.registry.gone(key, at=end.at)
     if resolved:
         logger.info(
             "resolved claims of an ended worker",

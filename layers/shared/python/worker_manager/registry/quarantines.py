@@ -74,9 +74,7 @@ class Quarantines:
     def release_due(self, *, now: datetime, limit: int = 1000) -> int:
         """Tell of quarantines that have ended by themselves; how many there were."""
         released = 0
-        for line in self._table.quarantined(limit=limit):
-            if line.until > now:
-                break
+        for line in self._table.quarantined(due=now, limit=limit):
             worker = self._registry.worker(line.key)
             if worker is None or worker.quarantine_until != line.until:
                 self._table.drop_quarantined(line)

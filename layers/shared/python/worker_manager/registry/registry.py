@@ -151,11 +151,14 @@ class Registry:
             if after is not None and after.last_seen is not None:
                 self.note_names(key, after.last_seen)
 
-    def gone(self, key: WorkerKey, *, now: datetime) -> None:
-        """The worker's machine does not exist any more; one never heard of stays unknown."""
+    def gone(self, key: WorkerKey, *, at: datetime) -> None:
+        """The worker's machine ended then; one never heard of stays unknown, and so does one
+        that was heard of since."""
 
         def leave(worker: RegistryWorker | None) -> RegistryWorker | None:
-            return worker if worker is None or worker.gone else replace(worker, gone=now)
+            if worker is None or worker.gone or (worker.last_seen and worker.last_seen > at):
+                return worker
+            return replace(worker, gone=at)
 
         self._change(key, leave)
 

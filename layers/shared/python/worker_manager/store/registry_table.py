@@ -314,9 +314,13 @@ class RegistryTable:
         """Remove a line of the list that its worker does not know of."""
         self._items(QUARANTINED, line_of(line)).delete()
 
-    def quarantined(self, *, after: str = "", limit: int) -> list[Quarantined]:
-        """Quarantines by when they end, from the one that follows the line ``after``."""
-        beyond = self._items.sk > after if after else None
+    def quarantined(
+        self, *, after: str = "", due: datetime | None = None, limit: int
+    ) -> list[Quarantined]:
+        """Quarantines by when they end: those ``due`` by then, or beyond the line ``after``."""
+        beyond: Condition | None = self._items.sk > after if after else None
+        if due is not None:
+            beyond = self._items.sk < f"{to_wire(due)}$"
         found = self._items.query(QUARANTINED, beyond, consistent_read=True, limit=limit)
         return [_to_quarantined(item.sk) for item in found]
 
