@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.api.deps import QueueDeps
+from worker_manager.registry.backends.builtin import BuiltinBackend
+from worker_manager.registry.declarations import Declarations
 from worker_manager.registry.quarantines import Quarantines
 from worker_manager.registry.registry import Registry
 from worker_manager.store.registry_table import RegistryItem, RegistryTable
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from worker_manager.core.model import Json
+    from worker_manager.queue.embedded import EmbeddedQueue
     from worker_manager.store.tables import Tables
 
 
@@ -21,6 +25,23 @@ def a_registry(tables: Tables, name: str = "test-registry", **options: Any) -> R
     model = bind(RegistryItem, name, tables.connection)
     model.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
     return Registry(RegistryTable(model, tables), **options)
+
+
+def queue_deps(
+    queue: EmbeddedQueue, registry: Registry, *, authenticator: Any, root_url: str, clock: Any
+) -> QueueDeps:
+    """What the embedded queue's API works with, over a registry."""
+    return QueueDeps(
+        queue=queue,
+        registry=registry,
+        declarations=Declarations(registry),
+        quarantines=quarantines_of(registry),
+        backend=BuiltinBackend(),
+        authenticator=authenticator,
+        root_url=root_url,
+        clock=clock,
+        page_bytes=4_000_000,
+    )
 
 
 def quarantines_of(

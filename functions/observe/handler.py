@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 @meter.written
 def handle(_event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Take the schedule's event."""
-    report = dict(sightings.backend().refresh(Deadline.of(context)))
-    logger.info("observed", **report)
+    report = dict(sightings.backend().refresh(Deadline.of(context).is_over))
+    logger.info("observed", report=report)
     return report

@@ -12,9 +12,8 @@ from moto import mock_aws
 
 from tests.api.world import ISSUER, TOKEN
 from tests.http_server import serving
-from tests.registry_tables import a_registry
+from tests.registry_tables import a_registry, queue_deps
 from worker_manager.api.app import App
-from worker_manager.api.deps import QueueDeps
 from worker_manager.api.queue import ROUTES
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.moments import to_wire
@@ -67,8 +66,9 @@ def client() -> Iterator[Callable[..., Any]]:
         ]
 
         def handle(url: str) -> Any:
-            deps = QueueDeps(
-                queue=EmbeddedQueue(table, registry, now, ISSUER),
+            deps = queue_deps(
+                EmbeddedQueue(table, registry, now, ISSUER),
+                registry,
                 authenticator=LocalAuthenticator(known, Roles(()), now),
                 root_url=url,
                 clock=now,

@@ -12,9 +12,8 @@ from moto import mock_aws
 from tests.api.fuzzing import fallible, fitting, fuzz, operations, refuse_misfits
 from tests.api.world import ISSUER, ROOT_URL, TOKEN, Api, Clock
 from tests.factories import NOW
-from tests.registry_tables import a_registry
+from tests.registry_tables import a_registry, queue_deps
 from worker_manager.api.app import App
-from worker_manager.api.deps import QueueDeps
 from worker_manager.api.documents.openapi import openapi
 from worker_manager.api.documents.queue import SERVICE
 from worker_manager.api.queue import ROUTES
@@ -58,8 +57,11 @@ class QueueApi(Api):
         table = QueueTable.bind("queue", tables.connection)
         table.items.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
         clock = Clock()
-        deps: Any = QueueDeps(
-            queue=EmbeddedQueue(table, a_registry(tables), clock, ISSUER),
+        registry = a_registry(tables)
+        tables.providers.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
+        deps: Any = queue_deps(
+            EmbeddedQueue(table, registry, clock, ISSUER),
+            registry,
             authenticator=LocalAuthenticator(
                 [Client("test/root", TOKEN, ("*",))], Roles(()), clock
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -108,7 +109,7 @@ def test_outcomes_are_kept_for_a_week() -> None:
 
 
 def test_a_machine_that_is_heard_of_after_its_end_is_not_gone() -> None:
-    gone = changes.replace(observed(seen(Kind.IDLE, 0)), gone=NOON + 10 * MINUTE)
+    gone = replace(observed(seen(Kind.IDLE, 0)), gone=NOON + 10 * MINUTE)
 
     assert changes.seen(gone, NOON + 5 * MINUTE, calls=True).gone is not None
     assert changes.seen(gone, NOON + 11 * MINUTE, calls=True).gone is None

@@ -40,8 +40,8 @@ class World:
         self.tables.providers("#outbox", key).delete()
 
     def change(self, until: datetime, *, now: datetime = NOON, **more: Any) -> Any:
-        more = {"key": KEY, "info": "noisy", "client_id": "test/root"} | more
-        return self.quarantines.change(until=until, now=now, **more)
+        said: dict[str, Any] = {"key": KEY, "info": "noisy", "client_id": "test/root", **more}
+        return self.quarantines.change(until=until, now=now, **said)
 
     def see(self, *, now: datetime = NOON, key: WorkerKey = KEY) -> None:
         self.registry.observe([Observation(key, Kind.IDLE, now)])
@@ -174,13 +174,12 @@ def test_what_is_deleted_is_gone_at_every_level(world: World) -> None:
     world.declarations.delete_provisioner("proj-x")
     assert [one.queue_id for one in world.registry.worker_types()] == ["proj-y/builders"]
     assert [one.provisioner_id for one in world.registry.provisioners()] == ["proj-y"]
-    for delete in (
-        lambda: world.registry.delete_worker(KEY),
-        lambda: world.declarations.delete_worker_type(POOL),
-        lambda: world.declarations.delete_provisioner("proj-x"),
-    ):
-        with pytest.raises(NotFoundError):
-            delete()
+    with pytest.raises(NotFoundError):
+        world.registry.delete_worker(KEY)
+    with pytest.raises(NotFoundError):
+        world.declarations.delete_worker_type(POOL)
+    with pytest.raises(NotFoundError):
+        world.declarations.delete_provisioner("proj-x")
 
 
 def test_a_name_that_was_deleted_and_is_seen_again_is_known_at_once(world: World) -> None:

@@ -8,7 +8,7 @@ on the body.  Where to read next: ``routing`` (what a route says), ``refusals`` 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
@@ -25,7 +25,7 @@ from worker_manager.api.refusals import (
     refusal_for,
 )
 from worker_manager.api.requests import Request
-from worker_manager.api.routing import Call, Match, Route, Router
+from worker_manager.api.routing import Call, Match, Route, Router, WithHeaders
 from worker_manager.api.validation import parse_body
 from worker_manager.core.ids import matches
 from worker_manager.taskcluster.resources import Endpoint
@@ -63,6 +63,7 @@ class _Progress:
     payload: Any = None
     client_id: str | None = None
     max_age: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 class App(Generic[DepsT]):
@@ -86,7 +87,7 @@ class App(Generic[DepsT]):
                 return _answer(HTTPStatus.OK, {})
             body = self._respond(request, progress)
             logger.debug("answered", method=progress.method, client=progress.client_id)
-            answer = _answer(HTTPStatus.OK, body, _keeping(progress.max_age))
+            answer = _answer(HTTPStatus.OK, body, _keeping(progress.max_age) | progress.headers)
             return {**answer, "body": ""} if request.method == "HEAD" else answer
         except Exception as error:  # the border: nothing may leave but an answer
             return self._refuse(error, progress)
@@ -131,6 +132,8 @@ class App(Generic[DepsT]):
             ),
             self._deps,
         )
+        if isinstance(result, WithHeaders):
+            progress.headers, result = dict(result.headers), result.body
         return to_json(result)
 
     def _authenticate(self, request: Request, progress: _Progress) -> Identity:

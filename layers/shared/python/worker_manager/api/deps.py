@@ -54,6 +54,35 @@ class AnyDeps(Protocol):
         ...
 
 
+class RegistryAccess(AnyDeps, Protocol):
+    """What the registry's own methods need, wherever they are answered."""
+
+    @property
+    def registry(self) -> Registry:
+        """Who was seen where."""
+        ...
+
+    @property
+    def declarations(self) -> Declarations:
+        """What people say of it."""
+        ...
+
+    @property
+    def quarantines(self) -> Quarantines:
+        """Who gets no tasks."""
+        ...
+
+    @property
+    def backend(self) -> QueueBackend:
+        """Where tasks are given out."""
+        ...
+
+    @property
+    def page_bytes(self) -> int:
+        """What a page of a list may take."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiDeps:
     """Of the worker-manager's API.
@@ -120,9 +149,14 @@ class RegistryDeps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueDeps:
-    """Of the embedded queue's API."""
+    """Of the embedded queue's API, which has the registry's methods as well."""
 
     queue: EmbeddedQueue
+    registry: Registry
+    declarations: Declarations
+    quarantines: Quarantines
+    backend: QueueBackend
     authenticator: Authenticator
     root_url: str
     clock: Callable[[], datetime]
+    page_bytes: int

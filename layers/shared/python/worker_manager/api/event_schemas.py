@@ -128,6 +128,22 @@ class LaunchConfigPauseEvent(Event, PulseLaunchConfigPauseMessage):
     """A launch config is not to be used for a while, or is to be used again."""
 
 
+class PulseQuarantineMessage(Answer):
+    """A worker gets no tasks for a while, or gets some again, maybe as its time is over."""
+
+    worker_pool_id: PoolId
+    worker_group: Identifier
+    worker_id: Identifier
+    timestamp: Moment
+    quarantine_until: Moment | None = None
+    client_id: str | None = None
+    reason: str
+
+
+class QuarantineEvent(Event, PulseQuarantineMessage):
+    """A worker gets no tasks for a while, or gets some again."""
+
+
 MESSAGES: Mapping[str, type[Answer]] = {
     events.POOL_CREATED: PulseWorkerPoolMessage,
     events.POOL_UPDATED: PulseWorkerPoolMessage,
@@ -143,6 +159,8 @@ MESSAGES: Mapping[str, type[Answer]] = {
     events.WORKER_STOPPING: PulseWorkerStoppingMessage,
     events.LAUNCH_CONFIG_PAUSED: PulseLaunchConfigPauseMessage,
     events.LAUNCH_CONFIG_RESUMED: PulseLaunchConfigPauseMessage,
+    events.WORKER_QUARANTINED: PulseQuarantineMessage,
+    events.WORKER_RELEASED: PulseQuarantineMessage,
 }
 """Exchange → its messages."""
 
@@ -161,5 +179,7 @@ EVENTS: Mapping[str, type[Event]] = {
     events.WORKER_STOPPING: WorkerEvent,
     events.LAUNCH_CONFIG_PAUSED: LaunchConfigPauseEvent,
     events.LAUNCH_CONFIG_RESUMED: LaunchConfigPauseEvent,
+    events.WORKER_QUARANTINED: QuarantineEvent,
+    events.WORKER_RELEASED: QuarantineEvent,
 }
 """Name → ``detail`` of the event on the bus."""

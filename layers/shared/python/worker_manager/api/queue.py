@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.api import paging
-from worker_manager.api.references import routes_of
-from worker_manager.api.routing import PAGING, Call, Route
+from worker_manager.api import paging, references, registry
+from worker_manager.api.routing import PAGING, Call, Route, WithHeaders
+from worker_manager.core.moments import to_wire
 from worker_manager.core.scopes import AllOf, AnyOf, Expression
 from worker_manager.queue import requests
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from worker_manager.api.deps import QueueDeps
+    from worker_manager.queue.embedded import Claims
 
 _QUEUE = "<taskQueueId>"
 _TYPE = "/provisioners/<provisionerId>/worker-types/<workerType>/workers"
@@ -36,12 +37,11 @@ def _run(call: Call) -> tuple[str, int]:
     return call.params["taskId"], int(call.params["runId"])
 
 
-def _worker_type(call: Call) -> tuple[str, str]:
-    return call.params["provisionerId"], call.params["workerType"]
-
-
-def _worker(call: Call) -> tuple[str, str, str, str]:
-    return (*_worker_type(call), call.params["workerGroup"], call.params["workerId"])
+def _claimed(claims: Claims) -> Any:
+    """A worker that gets nothing learns why from a header: an error it would only repeat."""
+    if claims.barred_until is None:
+        return claims.body
+    return WithHeaders(claims.body, {"X-Worker-Quarantined": to_wire(claims.barred_until)})
 
 
 def scopes_to_create(params: Mapping[str, str], payload: Any) -> Expression:
@@ -108,7 +108,7 @@ def list_claimed_tasks(call: Call, deps: QueueDeps) -> Any:
 
 def claim_work(call: Call, deps: QueueDeps) -> Any:
     """Give a worker tasks."""
-    return deps.queue.claim_work(call.params["taskQueueId"], call.payload).body
+    return _claimed(deps.queue.claim_work(call.params["taskQueueId"], call.payload))
 
 
 def claim_task(call: Call, deps: QueueDeps) -> Any:
@@ -118,7 +118,7 @@ def claim_task(call: Call, deps: QueueDeps) -> Any:
     call.require(
         requests.scopes_to_claim(deps.queue.task(task_id), asked.worker_group, asked.worker_id)
     )
-    return deps.queue.claim_task(task_id, run_id, call.payload).body
+    return _claimed(deps.queue.claim_task(task_id, run_id, call.payload))
 
 
 def reclaim_task(call: Call, deps: QueueDeps) -> Any:
@@ -139,24 +139,6 @@ def report_failed(call: Call, deps: QueueDeps) -> Any:
 def report_exception(call: Call, deps: QueueDeps) -> Any:
     """A run could not be done."""
     return deps.queue.report_exception(*_run(call), call.payload)
-
-
-def list_workers(call: Call, deps: QueueDeps) -> Any:
-    """Workers that called for work."""
-    asked = call.query.get("quarantined")
-    quarantined = None if asked is None else asked == "true"
-    return deps.queue.list_workers(*_worker_type(call), quarantined=quarantined, **_page(call))
-
-
-def get_worker(call: Call, deps: QueueDeps) -> Any:
-    """One worker that called for work."""
-    return deps.queue.get_worker(*_worker(call))
-
-
-def quarantine_worker(call: Call, deps: QueueDeps) -> Any:
-    """Give a worker no more tasks until then."""
-    client_id = call.client_id or "anonymous"
-    return deps.queue.quarantine_worker(*_worker(call), call.payload, client_id=client_id)
 
 
 def _route(
@@ -299,28 +281,6 @@ ROUTES: tuple[Route[QueueDeps], ...] = (
         scopes=f"queue:claimed-list:{_QUEUE}",
         query=PAGING,
     ),
-    _route(
-        "listWorkers",
-        "GET",
-        _TYPE,
-        list_workers,
-        scopes=f"queue:list-workers:{_TYPE_SCOPE}",
-        query={**PAGING, "quarantined": r"^(true|false)$"},
-    ),
-    _route(
-        "getWorker",
-        "GET",
-        f"{_TYPE}/<workerGroup>/<workerId>",
-        get_worker,
-        scopes=f"queue:get-worker:{_WORKER_SCOPE}",
-    ),
-    _route(
-        "quarantineWorker",
-        "PUT",
-        f"{_TYPE}/<workerGroup>/<workerId>",
-        quarantine_worker,
-        scopes=f"queue:quarantine-worker:{_WORKER_SCOPE}",
-        body=requests.QuarantineWorker,
-    ),
-    *routes_of("queue"),
+    *registry.routes_of("queue"),
+    *references.routes_of("queue"),
 )

@@ -94,6 +94,14 @@ class Call:
         return self.params["workerPoolId"]
 
 
+@dataclass(frozen=True, slots=True)
+class WithHeaders:
+    """What a handler answers, with headers of its own."""
+
+    body: Any
+    headers: Mapping[str, str]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Route(Generic[DepsT]):
     """One method of an API, as data.

@@ -57,6 +57,8 @@ _LAUNCH_CONFIG = _POOL | {"launchConfigId"}
 _CONFIG_ID = frozenset({"launchConfigId"})
 _ERROR_OF = frozenset({"workerGroup", "workerId", "launchConfigId"})
 _WHY = frozenset({"reason"})
+_HELD = frozenset({"workerPoolId", "workerGroup", "workerId", "timestamp"})
+_HELD_BY = frozenset({"quarantineUntil", "clientId"})
 _UNTIL = frozenset({"timestamp", "until"})
 
 SCHEMAS: Mapping[str, Fields] = {
@@ -75,6 +77,8 @@ SCHEMAS: Mapping[str, Fields] = {
     events.WORKER_STOPPING: Fields(_WORKER | _WHY, _CONFIG_ID),
     events.LAUNCH_CONFIG_PAUSED: Fields(_LAUNCH_CONFIG | _WHY, _UNTIL),
     events.LAUNCH_CONFIG_RESUMED: Fields(_LAUNCH_CONFIG | _WHY, _UNTIL),
+    events.WORKER_QUARANTINED: Fields(_HELD | _WHY, _HELD_BY),
+    events.WORKER_RELEASED: Fields(_HELD | _WHY, _HELD_BY),
 }
 """Event name → fields of its message, in the order of the reference's documentation."""
 

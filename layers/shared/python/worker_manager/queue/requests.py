@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from worker_manager.core.errors import InputInvalidError
-from worker_manager.core.ids import IDENTIFIER, SLUGID, is_identifier, is_pool_id, matches
+from worker_manager.core.ids import IDENTIFIER, SLUGID, is_pool_id, matches
 from worker_manager.core.model import Json, canonical_json
 from worker_manager.core.moments import from_wire, is_date_time, to_wire
 from worker_manager.core.scopes import AllOf, AnyOf
@@ -120,13 +120,6 @@ class ClaimWork(ClaimTask):
     tasks: Annotated[int, Field(ge=1, le=32, strict=True)] = 1
 
 
-class QuarantineWorker(_Body):
-    """The body of ``quarantineWorker``."""
-
-    quarantine_until: Moment
-    quarantine_info: Annotated[str, StringConstraints(max_length=4_000)] = ""
-
-
 class ReportException(_Body):
     """The body of ``reportException``."""
 
@@ -184,13 +177,6 @@ def parse_exception(body: Json) -> Resolution:
     reason = parse(ReportException, body).reason
     _require(reason in EXCEPTIONS, "reason", f"is not one of {', '.join(EXCEPTIONS)}")
     return EXCEPTIONS[reason]
-
-
-def queue_id_of(provisioner_id: str, worker_type: str) -> str:
-    """The task queue that the older routes name in two parts."""
-    _require(is_identifier(provisioner_id), "provisionerId", "is malformed")
-    _require(is_identifier(worker_type), "workerType", "is malformed")
-    return f"{provisioner_id}/{worker_type}"
 
 
 def require_queue_id(text: str) -> str:

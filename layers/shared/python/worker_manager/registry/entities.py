@@ -8,7 +8,7 @@ neither makes up the other.  Read next: ``windows``, which says what of it is sh
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from worker_manager.core.model import Json, WorkerKey
 
-STABILITIES = ("experimental", "stable", "deprecated")
+Stability = Literal["experimental", "stable", "deprecated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Declaration:
     """What people said of a provisioner or worker type."""
 
     description: str = ""
-    stability: str = "experimental"
+    stability: Stability = "experimental"
     window: timedelta | None = None
     """For how long after each sighting it is shown; ``None`` leaves that to the rules."""
     at: datetime | None = None

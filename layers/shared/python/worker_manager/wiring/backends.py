@@ -38,7 +38,7 @@ def backend_of(base: Base, registry: Registry, queue: QueueClient) -> QueueBacke
         case QueueKind.BUILTIN:
             from worker_manager.registry.backends.builtin import BuiltinBackend  # noqa: PLC0415
 
-            return BuiltinBackend(registry, now)
+            return BuiltinBackend()
         case QueueKind.REMOTE:
             from worker_manager.registry.backends.remote import RemoteBackend  # noqa: PLC0415
 
@@ -46,4 +46,4 @@ def backend_of(base: Base, registry: Registry, queue: QueueClient) -> QueueBacke
         case QueueKind.EVENTS:
             from worker_manager.registry.backends.events import EventsBackend  # noqa: PLC0415
 
-            return EventsBackend(queue)
+            return EventsBackend()

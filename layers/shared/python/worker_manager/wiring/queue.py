@@ -12,10 +12,11 @@ from worker_manager.api.app import App
 from worker_manager.api.deps import QueueDeps
 from worker_manager.api.queue import ROUTES
 from worker_manager.queue.embedded import EmbeddedQueue
+from worker_manager.registry.declarations import Declarations
 from worker_manager.store.queue_table import QueueTable
 from worker_manager.wiring.api import Api
-from worker_manager.wiring.backends import registry_of
-from worker_manager.wiring.base import now
+from worker_manager.wiring.backends import backend_of, quarantines_of, registry_of
+from worker_manager.wiring.base import later, now
 
 
 @cache
@@ -28,8 +29,13 @@ def queue_api() -> App[QueueDeps]:
     registry = registry_of(api)
     deps = QueueDeps(
         queue=EmbeddedQueue(table, registry, now, api.clients.issuer, hold=settings.claim_hold),
+        registry=registry,
+        declarations=Declarations(registry),
+        quarantines=quarantines_of(api, registry),
+        backend=backend_of(api, registry, later(api.queue)),
         authenticator=api.authenticator,
         root_url=settings.root_url,
         clock=now,
+        page_bytes=settings.page_bytes,
     )
     return App(ROUTES, deps)

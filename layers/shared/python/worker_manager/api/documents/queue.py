@@ -18,6 +18,5 @@ SERVICE = Service(
         requests.ClaimWork: "claim-work-request",
         requests.ClaimTask: "task-claim-request",
         requests.ReportException: "task-exception-request",
-        requests.QuarantineWorker: "quarantine-worker-request",
     },
 )

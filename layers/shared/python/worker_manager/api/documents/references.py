@@ -75,7 +75,11 @@ def exchanges_reference(service: Service) -> Json:
 
 def manifest(root_url: str, *, has_queue: bool) -> Json:
     """Where the references of the services under a root URL are."""
-    documents = [f"worker-manager/{VERSION}/api.json", f"worker-manager/{VERSION}/exchanges.json"]
+    documents = [
+        f"worker-manager/{VERSION}/api.json",
+        f"worker-manager/{VERSION}/exchanges.json",
+        f"worker-registry/{VERSION}/api.json",
+    ]
     if has_queue:
         documents.append(f"queue/{VERSION}/api.json")
     return _plain(Manifest(references=[f"{root_url}/references/{name}" for name in documents]))

@@ -30,6 +30,7 @@ QUERY_PARAMETERS: Mapping[str, str] = {
     "workerState": "Only workers in this state; `standalone` are those that only the queue knows.",
     "quarantined": "Only workers that are in quarantine, or only those that are not.",
     "workerPoolId": "Only what belongs to this worker pool; without it, to any.",
+    "includeInactive": "Whether what was not seen for long, or never, is listed too.",
 }
 
 _HEADINGS: Mapping[str, str] = {
@@ -40,6 +41,7 @@ _HEADINGS: Mapping[str, str] = {
     "worker-pool": "Worker Pools",
     "worker": "Workers",
     "provisioners": "Workers",
+    "observations": "Workers",
     "task": "Tasks",
     "claim-work": "Tasks",
     "pending": "Task Queues",

@@ -1,0 +1,160 @@
+"""What people say of provisioners, worker types and workers, and deleting them.
+
+Each property needs a scope of its own, ``…#<property>``, as Taskcluster's queue once had it.
+Where to read next: ``worker_manager.registry.declarations``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from worker_manager.api.refusals import input_error, not_found
+from worker_manager.api.registry_schemas import (
+    MetadataResponse,
+    ProvisionerResponse,
+    QueueWorkerResponse,
+    WorkerTypeResponse,
+)
+from worker_manager.api.registry_views import (
+    provisioner,
+    queue_id,
+    worker_answer,
+    worker_key,
+    worker_type,
+)
+from worker_manager.core.ids import is_pool_id
+from worker_manager.core.scopes import AllOf
+from worker_manager.registry.entities import Metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from worker_manager.api.deps import RegistryAccess
+    from worker_manager.api.routing import Call
+    from worker_manager.core.scopes import Expression
+
+
+def property_scopes(prefix: str) -> Callable[[Mapping[str, str], Any], Expression]:
+    """Scopes for just the properties that a body has; ``prefix`` ends in ``#``."""
+
+    def scopes_of(params: Mapping[str, str], payload: Any) -> Expression:
+        filled = prefix
+        for name, value in params.items():
+            filled = filled.replace(f"<{name}>", value)
+        return AllOf(tuple(f"{filled}{name}" for name in sorted(payload)))
+
+    return scopes_of
+
+
+def declare_provisioner(call: Call, deps: RegistryAccess) -> ProvisionerResponse:
+    """Say something of a provisioner, seen or not: it is then shown for longer.
+
+    ``expires`` tells for how long after each sighting, from an hour to 30 days.
+    """
+    now = deps.clock()
+    name = call.params["provisionerId"]
+    said = _said(call, now)
+    return provisioner(deps.declarations.provisioner(name, said, by=_who(call), now=now), deps)
+
+
+def declare_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
+    """Say something of a worker type, seen or not.
+
+    ``expires`` tells for how long after each sighting it is shown, from an hour to 30 days.
+    """
+    now, name = deps.clock(), exact_queue_id(call)
+    said = _said(call, now)
+    return worker_type(deps.declarations.worker_type(name, said, by=_who(call), now=now), deps)
+
+
+def declare_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
+    """Say something of a worker, which then counts as seen; its end never moves backward."""
+    exact_queue_id(call)
+    body = call.body
+    fields = body.model_fields_set
+    said = {name: getattr(body, name) for name in ("boot_time", "extra", "capacity")}
+    said["explicit_expires"] = body.expires
+    known = {"explicit_expires" if name == "expires" else name for name in fields}
+    said = {name: value for name, value in said.items() if name in known and value is not None}
+    worker = deps.declarations.worker(worker_key(call), said, now=deps.clock())
+    return worker_answer(worker, deps)
+
+
+def metadata(call: Call, deps: RegistryAccess) -> MetadataResponse:
+    """A worker type's metadata."""
+    name = queue_id(call)
+    found = deps.declarations.metadata(name)
+    if found is None:
+        raise not_found(f"Worker type {name!r} has no metadata")
+    return _told(found)
+
+
+def put_metadata(call: Call, deps: RegistryAccess) -> MetadataResponse:
+    """Set a worker type's metadata, also of one not seen yet: it is then shown for 30 days."""
+    given = Metadata(
+        payload_schema=call.body.payload_schema,
+        documentation=call.body.documentation,
+        updated=deps.clock(),
+        updated_by=_who(call),
+    )
+    deps.declarations.put_metadata(exact_queue_id(call), given)
+    return _told(given)
+
+
+def delete_metadata(call: Call, deps: RegistryAccess) -> dict[str, Any]:
+    """Remove a worker type's metadata."""
+    deps.declarations.delete_metadata(queue_id(call), now=deps.clock())
+    return {}
+
+
+def delete_provisioner(call: Call, deps: RegistryAccess) -> dict[str, Any]:
+    """Forget a provisioner, its worker types and their workers."""
+    deps.declarations.delete_provisioner(call.params["provisionerId"])
+    return {}
+
+
+def delete_worker_type(call: Call, deps: RegistryAccess) -> dict[str, Any]:
+    """Forget a worker type and its workers."""
+    deps.declarations.delete_worker_type(queue_id(call))
+    return {}
+
+
+def delete_worker(call: Call, deps: RegistryAccess) -> dict[str, Any]:
+    """Forget a worker, and that it is in quarantine if it is."""
+    deps.registry.delete_worker(worker_key(call))
+    return {}
+
+
+def exact_queue_id(call: Call) -> str:
+    """The task queue that a path names in two parts, if it may be one's name."""
+    name = queue_id(call)
+    if not is_pool_id(name):
+        raise input_error(f"workerType: {call.params['workerType']!r} names no worker type")
+    return name
+
+
+def _said(call: Call, now: datetime) -> dict[str, Any]:
+    """What a body says, in the library's words."""
+    body = call.body
+    said = {name: getattr(body, name) for name in body.model_fields_set if name != "expires"}
+    if "hardware" in said:
+        said["is_hardware"] = said.pop("hardware")
+    if body.expires is not None:
+        if body.expires <= now:
+            raise input_error("expires: is past")
+        said["window"] = body.expires - now
+    return said
+
+
+def _told(found: Metadata) -> MetadataResponse:
+    return MetadataResponse(
+        payload_schema=dict(found.payload_schema),
+        documentation=found.documentation,
+        updated=found.updated,
+        updated_by=found.updated_by,
+    )
+
+
+def _who(call: Call) -> str:
+    return call.client_id or "anonymous"

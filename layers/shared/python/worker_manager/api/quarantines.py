@@ -1,0 +1,76 @@
+"""Workers that get no tasks: one by one, or a whole worker type for its downtime.
+
+Where to read next: ``worker_manager.registry.quarantines``.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from worker_manager.api.declarations import exact_queue_id
+from worker_manager.api.registry_schemas import (
+    QuarantinesResponse,
+    QueueWorkerResponse,
+    TaskQueueResponse,
+)
+from worker_manager.api.registry_views import (
+    quarantine_detail,
+    type_facts,
+    worker_answer,
+    worker_key,
+)
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from worker_manager.api.deps import RegistryAccess
+    from worker_manager.api.registry_schemas import QuarantineWorkerRequest
+    from worker_manager.api.routing import Call
+
+FOR_EVER = timedelta(days=365_000)
+"""Until somebody says otherwise: a thousand years, as Taskcluster's own console has it."""
+
+
+def quarantine_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
+    """Give a worker no more tasks until then, also one that was never seen; the past releases it.
+
+    What it works on it may finish.  ``quarantined`` says the same without a time.
+    """
+    exact_queue_id(call)
+    now, key = deps.clock(), worker_key(call)
+    until = end_of(call.body, now)
+    info = call.body.quarantine_info
+    deps.backend.quarantine(key, until, info=info)
+    worker = deps.quarantines.change(
+        key, until, info=info, client_id=call.client_id or "anonymous", now=now
+    )
+    return worker_answer(worker, deps)
+
+
+def list_quarantines(call: Call, deps: RegistryAccess) -> QuarantinesResponse:
+    """Who quarantined a worker or released it, when and why: the latest hundred times."""
+    history = deps.quarantines.history(worker_key(call))
+    return QuarantinesResponse(quarantines=[quarantine_detail(change) for change in history])
+
+
+def close_task_queue(call: Call, deps: RegistryAccess) -> TaskQueueResponse:
+    """Give no worker of a type any more tasks until then; the past opens it again.
+
+    Nobody starts workers for what waits meanwhile.
+    """
+    now, name = deps.clock(), call.params["taskQueueId"]
+    until = end_of(call.body, now)
+    deps.backend.close(name, until)
+    info = call.body.quarantine_info
+    closed = deps.declarations.close(name, until, info=info, now=now)
+    logger.info("downtime", pool=name, until=until, info=info, client=call.client_id)
+    return TaskQueueResponse(**type_facts(closed, deps))
+
+
+def end_of(body: QuarantineWorkerRequest, now: datetime) -> datetime:
+    """When a quarantine ends that a body asks for."""
+    if body.quarantine_until is not None:
+        return body.quarantine_until
+    return now + FOR_EVER if body.quarantined else now

@@ -1,0 +1,325 @@
+"""Reading the registry: provisioners, worker types, worker groups and workers, by page or by name.
+
+Lists show what its window shows (``registry.windows``); by name also what is past that, or was
+never seen, is told.  Where to read next: ``declarations`` and ``quarantines``, which change it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from worker_manager.api import paging
+from worker_manager.api.refusals import not_found
+from worker_manager.api.registry_schemas import (
+    ListProvisionersResponse,
+    ListQueueWorkersResponse,
+    ListTaskQueuesResponse,
+    ListWorkerTypesResponse,
+    ProvisionerResponse,
+    QuarantineDetail,
+    QueueWorkerResponse,
+    RecentTask,
+    RunName,
+    TaskQueueResponse,
+    WorkerGroupResponse,
+    WorkerGroupsResponse,
+    WorkerItem,
+    WorkerTypeResponse,
+)
+from worker_manager.core.ids import is_identifier, is_pool_id
+from worker_manager.core.model import WorkerKey
+from worker_manager.registry import windows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from pydantic import BaseModel
+
+    from worker_manager.api.deps import RegistryAccess
+    from worker_manager.api.routing import Call
+    from worker_manager.registry.entities import (
+        Claim,
+        Provisioner,
+        QuarantineChange,
+        RegistryWorker,
+        WorkerType,
+    )
+
+_ModelT = TypeVar("_ModelT", bound="BaseModel")
+
+MOST_READ = 5000
+"""Rows that one call reads for its page; a page may then be short, and still not be the last."""
+AT_ONCE = 1000
+"""Rows of one request to the table."""
+
+
+def list_provisioners(call: Call, deps: RegistryAccess) -> ListProvisionersResponse:
+    """A page of provisioners: those of which something was seen lately, or was declared."""
+    now, rules = deps.clock(), deps.registry.windows
+    after = paging.position(call.query, is_identifier) or ""
+    sticky = {one.provisioner_id for one in deps.registry.worker_types() if one.has_metadata}
+
+    def found() -> Iterator[tuple[str, ProvisionerResponse | None]]:
+        for one in deps.registry.provisioners(after=after, limit=MOST_READ + 1):
+            sticks = one.provisioner_id in sticky
+            is_listed = windows.is_provisioner_listed(one, now, rules, has_metadata=sticks)
+            shown = is_listed or _with_inactive(call)
+            yield one.provisioner_id, provisioner(one, deps, sticks=sticks) if shown else None
+
+    items, token = page(call, deps, found())
+    return ListProvisionersResponse(provisioners=items, **paging.with_token(token))
+
+
+def get_provisioner(call: Call, deps: RegistryAccess) -> ProvisionerResponse:
+    """One provisioner, whether or not it was seen lately."""
+    name = call.params["provisionerId"]
+    found = deps.registry.provisioner(name)
+    if found is None:
+        raise not_found(f"Provisioner {name!r} is not known")
+    return provisioner(found, deps)
+
+
+def list_worker_types(call: Call, deps: RegistryAccess) -> ListWorkerTypesResponse:
+    """A page of one provisioner's worker types; none if the provisioner is not known."""
+    items, token = page(call, deps, _types(call, deps, call.params["provisionerId"]))
+    return ListWorkerTypesResponse(
+        worker_types=[worker_type(one, deps) for one in items], **paging.with_token(token)
+    )
+
+
+def list_task_queues(call: Call, deps: RegistryAccess) -> ListTaskQueuesResponse:
+    """A page of the worker types of all provisioners."""
+    items, token = page(call, deps, _types(call, deps, None))
+    return ListTaskQueuesResponse(
+        task_queues=[TaskQueueResponse(**type_facts(one, deps)) for one in items],
+        **paging.with_token(token),
+    )
+
+
+def get_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
+    """One worker type, whether or not it was seen lately."""
+    return worker_type(known_type(queue_id(call), deps), deps)
+
+
+def get_task_queue(call: Call, deps: RegistryAccess) -> TaskQueueResponse:
+    """One worker type, whether or not it was seen lately."""
+    found = known_type(call.params["taskQueueId"], deps)
+    return TaskQueueResponse(**type_facts(found, deps))
+
+
+def list_groups(call: Call, deps: RegistryAccess) -> WorkerGroupsResponse:
+    """The worker groups of which a worker was seen in the last 30 days."""
+    since = deps.clock() - deps.registry.windows.kept
+    return WorkerGroupsResponse(
+        worker_groups=[
+            WorkerGroupResponse(
+                worker_group=group.group,
+                first_date_active=group.first_seen,
+                last_date_active=group.last_seen,
+            )
+            for group in deps.registry.groups(call.params["taskQueueId"])
+            if group.last_seen > since
+        ]
+    )
+
+
+def list_workers(call: Call, deps: RegistryAccess) -> ListQueueWorkersResponse:
+    """A page of one type's workers, by group and id: those seen lately, and all in quarantine."""
+    now, rules, name = deps.clock(), deps.registry.windows, queue_id(call)
+    known = deps.registry.worker_type(name)
+    is_hardware = known is not None and known.is_hardware
+    wanted = call.query.get("quarantined")
+
+    def found() -> Iterator[tuple[str, WorkerItem | None]]:
+        for worker in _workers(call, deps, name):
+            key = worker.key
+            is_shown = _with_inactive(call) or windows.is_worker_listed(
+                worker, now, rules, is_hardware=is_hardware
+            )
+            is_held = "true" if worker.is_quarantined(now) else "false"
+            is_wanted = is_shown and wanted in (None, is_held)
+            yield f"{key.group}#{key.worker_id}", _item(worker, now) if is_wanted else None
+
+    items, token = page(call, deps, found())
+    return ListQueueWorkersResponse(workers=items, **paging.with_token(token))
+
+
+def get_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
+    """One worker, whether or not it was seen lately."""
+    key = worker_key(call)
+    found = deps.registry.worker(key)
+    if found is None:
+        raise not_found(f"Worker {key.group}/{key.worker_id} of {key.pool_id} is not known")
+    return worker_answer(found, deps)
+
+
+def worker_answer(worker: RegistryWorker, deps: RegistryAccess) -> QueueWorkerResponse:
+    """A worker with its history."""
+    key = worker.key
+    known = deps.registry.worker_type(key.pool_id)
+    rules = deps.registry.windows
+    is_hardware = known is not None and known.is_hardware
+    provisioner_id, _, type_name = key.pool_id.partition("/")
+    changes = deps.quarantines.history(key) if worker.quarantine_until else []
+    return QueueWorkerResponse(
+        provisioner_id=provisioner_id,
+        worker_type=type_name,
+        task_queue_id=key.pool_id,
+        worker_group=key.group,
+        worker_id=key.worker_id,
+        recent_tasks=[recent(claim) for claim in worker.claims],
+        expires=windows.worker_expires(worker, rules, is_hardware=is_hardware),
+        quarantine_details=[quarantine_detail(change) for change in reversed(changes)],
+        **told(
+            quarantine_until=worker.quarantine_until,
+            first_claim=worker.first_claim,
+            last_date_active=worker.last_seen,
+            boot_time=worker.boot_time,
+            capacity=worker.capacity,
+            extra=dict(worker.extra) or None,
+        ),
+    )
+
+
+def provisioner(
+    one: Provisioner, deps: RegistryAccess, *, sticks: bool | None = None
+) -> ProvisionerResponse:
+    """A provisioner as it is told; ``sticks`` is whether any of its types has metadata."""
+    if sticks is None:
+        types = deps.registry.worker_types(provisioner_id=one.provisioner_id)
+        sticks = any(found.has_metadata for found in types)
+    expires = windows.provisioner_expires(one, deps.registry.windows, has_metadata=sticks)
+    return ProvisionerResponse(
+        provisioner_id=one.provisioner_id,
+        stability=one.declaration.stability,
+        description=one.declaration.description,
+        expires=expires,
+        **told(last_date_active=one.last_seen),
+    )
+
+
+def worker_type(one: WorkerType, deps: RegistryAccess) -> WorkerTypeResponse:
+    """A worker type as it is told."""
+    return WorkerTypeResponse(
+        provisioner_id=one.provisioner_id, worker_type=one.worker_type, **type_facts(one, deps)
+    )
+
+
+def type_facts(one: WorkerType, deps: RegistryAccess) -> dict[str, Any]:
+    """What is told of a worker type, whatever it is called."""
+    return {
+        "task_queue_id": one.queue_id,
+        "stability": one.declaration.stability,
+        "description": one.declaration.description,
+        "expires": windows.type_expires(one, deps.registry.windows),
+        **told(
+            last_date_active=one.last_seen,
+            hardware=one.is_hardware or None,
+            closed_until=one.closed_until if one.is_closed(deps.clock()) else None,
+        ),
+    }
+
+
+def quarantine_detail(change: QuarantineChange) -> QuarantineDetail:
+    """A change of a quarantine as it is told."""
+    return QuarantineDetail(
+        client_id=change.client_id,
+        updated_at=change.at,
+        quarantine_until=change.until,
+        quarantine_info=change.info,
+    )
+
+
+def recent(claim: Claim) -> RecentTask:
+    """A claim as it is told."""
+    return RecentTask(
+        task_id=claim.task_id,
+        run_id=claim.run_id,
+        claimed=claim.claimed,
+        **told(state=claim.state, reason_resolved=claim.reason, resolved=claim.resolved),
+    )
+
+
+def told(**facts: Any) -> dict[str, Any]:
+    """Those of the facts that are known."""
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def queue_id(call: Call) -> str:
+    """The task queue that a path names in two parts; its second half may be looser than an id."""
+    return f"{call.params['provisionerId']}/{call.params['workerType']}"
+
+
+def worker_key(call: Call) -> WorkerKey:
+    """The worker that a path names."""
+    return WorkerKey(queue_id(call), call.params["workerGroup"], call.params["workerId"])
+
+
+def known_type(name: str, deps: RegistryAccess) -> WorkerType:
+    """One worker type, or a 404."""
+    found = deps.registry.worker_type(name)
+    if found is None:
+        raise not_found(f"Worker type {name!r} is not known")
+    return found
+
+
+def page(
+    call: Call, deps: RegistryAccess, found: Iterable[tuple[str, _ModelT | None]]
+) -> tuple[list[Any], str | None]:
+    """The first shown ones of what was found, and where the next page begins.
+
+    ``found`` are positions with what is shown there, if anything.
+    """
+    size, taken, last = paging.page_size(call.query), 0, ""
+    items: list[Any] = []
+    for number, (place, item) in enumerate(found):
+        if len(items) == size or number == MOST_READ or taken > deps.page_bytes:
+            return items, last
+        last = place
+        if item is not None:
+            items.append(item)
+            taken += paging.size_of(item)
+    return items, None
+
+
+def _types(
+    call: Call, deps: RegistryAccess, provisioner_id: str | None
+) -> Iterator[tuple[str, Any]]:
+    now, rules = deps.clock(), deps.registry.windows
+    after = paging.position(call.query, is_pool_id) or ""
+    for one in deps.registry.worker_types(
+        provisioner_id=provisioner_id, after=after, limit=MOST_READ + 1
+    ):
+        is_shown = _with_inactive(call) or windows.is_type_listed(one, now, rules)
+        yield one.queue_id, one if is_shown else None
+
+
+def _workers(call: Call, deps: RegistryAccess, name: str) -> Iterator[RegistryWorker]:
+    after: str | None = paging.position(call.query, _is_name) or ""
+    while after is not None:
+        workers, after = deps.registry.workers(name, limit=AT_ONCE, after=after)
+        yield from workers
+
+
+def _item(worker: RegistryWorker, now: datetime) -> WorkerItem:
+    latest = worker.claims[-1] if worker.claims else None
+    return WorkerItem(
+        worker_group=worker.key.group,
+        worker_id=worker.key.worker_id,
+        **told(
+            first_claim=worker.first_claim,
+            last_date_active=worker.last_seen,
+            latest_task=latest and RunName(task_id=latest.task_id, run_id=latest.run_id),
+            quarantine_until=worker.quarantine_until if worker.is_quarantined(now) else None,
+        ),
+    )
+
+
+def _with_inactive(call: Call) -> bool:
+    return call.query.get("includeInactive") == "true"
+
+
+def _is_name(text: str) -> bool:
+    group, _, worker_id = text.partition("#")
+    return is_identifier(group) and is_identifier(worker_id)
