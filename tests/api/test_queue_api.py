@@ -55,6 +55,7 @@ def client() -> Iterator[Callable[..., Any]]:
         tables = Tables.bind({}, Session(), "us-east-1")
         table = QueueTable.bind("queue", tables.connection)
         table.items.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
+        tables.providers.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
         registry = a_registry(tables)
         known = [
             Client("test/root", TOKEN, ("*",)),

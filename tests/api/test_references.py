@@ -15,7 +15,7 @@ from tests.api import stock
 from tests.api.world import ROOT_URL, TOKEN, Api, a_definition
 from tests.events import a_proxy_event
 from tests.http_server import serving
-from worker_manager.api import queue
+from worker_manager.api import queue, registry
 from worker_manager.api.app import App
 from worker_manager.api.documents import schemas, words
 from worker_manager.api.documents.queue import SERVICE as QUEUE
@@ -231,10 +231,13 @@ class TestServing:
         manifest = api.ok("GET", "/references/manifest.json", client=None)
         validator("/schemas/common/manifest-v3.json").validate(manifest)
         deps: Any = api.deps
-        of_queue: App[Any] = App(queue.ROUTES, deps)
+        others: dict[str, App[Any]] = {
+            "queue": App(queue.ROUTES, deps),
+            "worker-registry": App(registry.ROUTES, deps),
+        }
         for url in manifest["references"]:
             path = url.removeprefix(ROOT_URL)
-            app = of_queue if path.startswith("/references/queue") else api.app
+            app = others.get(path.split("/")[2], api.app)
             assert app.handle(a_proxy_event(path=path))["statusCode"] == 200, path
 
     def test_a_schema_has_the_address_that_it_says(self, api: Api) -> None:

@@ -9,14 +9,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from worker_manager.api.declarations import exact_queue_id
-from worker_manager.api.registry_schemas import (
-    QuarantinesResponse,
-    QueueWorkerResponse,
-    TaskQueueResponse,
-)
+from worker_manager.api.registry_schemas import QuarantinesResponse
 from worker_manager.api.registry_views import (
     quarantine_detail,
-    type_facts,
+    task_queue,
     worker_answer,
     worker_key,
 )
@@ -26,7 +22,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.api.deps import RegistryAccess
-    from worker_manager.api.registry_schemas import QuarantineWorkerRequest
+    from worker_manager.api.registry_schemas import (
+        QuarantineWorkerRequest,
+        QueueWorkerResponse,
+        TaskQueueResponse,
+    )
     from worker_manager.api.routing import Call
 
 FOR_EVER = timedelta(days=365_000)
@@ -66,7 +66,7 @@ def close_task_queue(call: Call, deps: RegistryAccess) -> TaskQueueResponse:
     info = call.body.quarantine_info
     closed = deps.declarations.close(name, until, info=info, now=now)
     logger.info("downtime", pool=name, until=until, info=info, client=call.client_id)
-    return TaskQueueResponse(**type_facts(closed, deps))
+    return task_queue(closed, deps)
 
 
 def end_of(body: QuarantineWorkerRequest, now: datetime) -> datetime:

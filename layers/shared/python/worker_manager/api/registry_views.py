@@ -31,7 +31,7 @@ from worker_manager.core.model import WorkerKey
 from worker_manager.registry import windows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from pydantic import BaseModel
@@ -82,19 +82,15 @@ def get_provisioner(call: Call, deps: RegistryAccess) -> ProvisionerResponse:
 
 def list_worker_types(call: Call, deps: RegistryAccess) -> ListWorkerTypesResponse:
     """A page of one provisioner's worker types; none if the provisioner is not known."""
-    items, token = page(call, deps, _types(call, deps, call.params["provisionerId"]))
-    return ListWorkerTypesResponse(
-        worker_types=[worker_type(one, deps) for one in items], **paging.with_token(token)
-    )
+    found = _types(call, deps, call.params["provisionerId"], worker_type)
+    items, token = page(call, deps, found)
+    return ListWorkerTypesResponse(worker_types=items, **paging.with_token(token))
 
 
 def list_task_queues(call: Call, deps: RegistryAccess) -> ListTaskQueuesResponse:
     """A page of the worker types of all provisioners."""
-    items, token = page(call, deps, _types(call, deps, None))
-    return ListTaskQueuesResponse(
-        task_queues=[TaskQueueResponse(**type_facts(one, deps)) for one in items],
-        **paging.with_token(token),
-    )
+    items, token = page(call, deps, _types(call, deps, None, task_queue))
+    return ListTaskQueuesResponse(task_queues=items, **paging.with_token(token))
 
 
 def get_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
@@ -104,8 +100,7 @@ def get_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
 
 def get_task_queue(call: Call, deps: RegistryAccess) -> TaskQueueResponse:
     """One worker type, whether or not it was seen lately."""
-    found = known_type(call.params["taskQueueId"], deps)
-    return TaskQueueResponse(**type_facts(found, deps))
+    return task_queue(known_type(call.params["taskQueueId"], deps), deps)
 
 
 def list_groups(call: Call, deps: RegistryAccess) -> WorkerGroupsResponse:
@@ -202,12 +197,16 @@ def provisioner(
 def worker_type(one: WorkerType, deps: RegistryAccess) -> WorkerTypeResponse:
     """A worker type as it is told."""
     return WorkerTypeResponse(
-        provisioner_id=one.provisioner_id, worker_type=one.worker_type, **type_facts(one, deps)
+        provisioner_id=one.provisioner_id, worker_type=one.worker_type, **_type_facts(one, deps)
     )
 
 
-def type_facts(one: WorkerType, deps: RegistryAccess) -> dict[str, Any]:
-    """What is told of a worker type, whatever it is called."""
+def task_queue(one: WorkerType, deps: RegistryAccess) -> TaskQueueResponse:
+    """A worker type by its task queue, as it is told."""
+    return TaskQueueResponse(**_type_facts(one, deps))
+
+
+def _type_facts(one: WorkerType, deps: RegistryAccess) -> dict[str, Any]:
     return {
         "task_queue_id": one.queue_id,
         "stability": one.declaration.stability,
@@ -284,15 +283,18 @@ def page(
 
 
 def _types(
-    call: Call, deps: RegistryAccess, provisioner_id: str | None
-) -> Iterator[tuple[str, Any]]:
+    call: Call,
+    deps: RegistryAccess,
+    provisioner_id: str | None,
+    to_answer: Callable[[WorkerType, RegistryAccess], _ModelT],
+) -> Iterator[tuple[str, _ModelT | None]]:
     now, rules = deps.clock(), deps.registry.windows
     after = paging.position(call.query, is_pool_id) or ""
     for one in deps.registry.worker_types(
         provisioner_id=provisioner_id, after=after, limit=MOST_READ + 1
     ):
         is_shown = _with_inactive(call) or windows.is_type_listed(one, now, rules)
-        yield one.queue_id, one if is_shown else None
+        yield one.queue_id, to_answer(one, deps) if is_shown else None
 
 
 def _workers(call: Call, deps: RegistryAccess, name: str) -> Iterator[RegistryWorker]:

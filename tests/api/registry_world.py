@@ -1,0 +1,66 @@
+"""The registry's API over tables in memory, with the same client in front of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.api.world import ISSUER, ROOT_URL, TOKEN, Api, Clock
+from tests.registry_tables import a_registry
+from worker_manager.api.app import App
+from worker_manager.api.deps import RegistryDeps
+from worker_manager.api.registry import ROUTES
+from worker_manager.core.model import WorkerKey
+from worker_manager.core.roles import Roles
+from worker_manager.registry.backends.builtin import BuiltinBackend
+from worker_manager.registry.declarations import Declarations
+from worker_manager.registry.observations import Kind, Observation
+from worker_manager.registry.quarantines import Quarantines
+from worker_manager.taskcluster.auth import LocalAuthenticator
+from worker_manager.taskcluster.clients import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from worker_manager.store.tables import Tables
+
+BASE = "/api/worker-registry/v1"
+POOL = "proj-x/builders"
+TYPE = "/provisioners/proj-x/worker-types/builders"
+WORKER = f"{TYPE}/workers/rack-1/m-1"
+
+
+class RegistryApi(Api):
+    """Requests are signed by ``test/root``, who may do everything, or by those of ``clients``."""
+
+    def __init__(
+        self, tables: Tables, *, root_url: str = ROOT_URL, clients: Sequence[Client] = ()
+    ) -> None:
+        self.clock = Clock()
+        super().__init__(tables, self.clock, root_url)
+        behind = self.deps
+        self.registry = a_registry(tables)
+        known = [Client("test/root", TOKEN, ("*",)), Client("test/poor", TOKEN), *clients]
+        deps: Any = RegistryDeps(
+            registry=self.registry,
+            declarations=Declarations(self.registry),
+            quarantines=Quarantines(self.registry, announce=behind.outbox.send),
+            backend=BuiltinBackend(),
+            queue=self.queue,
+            stores=behind.stores,
+            outbox=behind.outbox,
+            authenticator=LocalAuthenticator(known, Roles(()), self.clock),
+            root_url=root_url,
+            providers=behind.providers,
+            issuer=ISSUER,
+            clock=self.clock,
+            page_bytes=behind.page_bytes,
+            started=self.clock(),
+        )
+        routes: Any = ROUTES
+        self.deps = deps
+        self.app = App(routes, deps)
+
+    def see(self, worker_id: str = "m-1", *, pool: str = POOL, group: str = "rack-1") -> None:
+        """A worker calls for work."""
+        key = WorkerKey(pool, group, worker_id)
+        self.registry.observe([Observation(key, Kind.IDLE, self.clock.now)])
