@@ -24,7 +24,7 @@ from worker_manager.api.view_schemas import (
     TaskRun,
     WorkerResponse,
 )
-from worker_manager.api.workers import MOST_READ, find_worker, is_forgotten, rows_of
+from worker_manager.api.workers import MOST_READ, find_worker, is_forgotten
 from worker_manager.core.ids import IDENTIFIER, is_identifier
 from worker_manager.core.model import WorkerKey
 from worker_manager.core.moments import from_wire
@@ -118,7 +118,7 @@ def _merged(deps: ApiDeps, pool_id: str, place: Place) -> Iterator[tuple[Known, 
     after = "#".join(place.name) if any(place.name) else None
     rows = (
         ((row.key.group, row.key.worker_id), row, None, None)
-        for row in rows_of(deps, pool_id, group=None, after=after, at_once=paging.LARGEST_PAGE)
+        for row in deps.stores.workers.beyond(pool_id, after=after, at_once=paging.LARGEST_PAGE)
     )
     seen = ((worker.name, None, worker, token) for worker, token in _seen(deps, pool_id, place))
     used = place.token

@@ -28,7 +28,7 @@ from worker_manager.queues import Message
 from worker_manager.store.worker_items import sort_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from datetime import datetime
 
     from worker_manager.api.deps import ApiDeps
@@ -70,9 +70,7 @@ def existing_worker(deps: ApiDeps, key: WorkerKey) -> Worker:
 
 def is_forgotten(worker: Worker, deps: ApiDeps) -> bool:
     """Whether a worker stopped so long ago that its row counts as gone."""
-    return (
-        worker.state is State.STOPPED and worker.modified + deps.timing.worker_kept < deps.clock()
-    )
+    return deps.stores.workers.is_forgotten(worker, deps.clock())
 
 
 @dataclass(slots=True)
@@ -182,7 +180,9 @@ def _page(call: Call, deps: ApiDeps, *, group: str | None) -> WorkerList:
     display = Display(deps)
     page: list[WorkerFull] = []
     last, is_last = after, True
-    rows = rows_of(deps, call.pool_id, group=group, after=after, at_once=_at_once(call, size))
+    rows = deps.stores.workers.beyond(
+        call.pool_id, group=group, after=after, at_once=_at_once(call, size)
+    )
     for number, worker in enumerate(rows):
         if len(page) == size or number == MOST_READ:
             is_last = False
@@ -197,17 +197,6 @@ def _at_once(call: Call, size: int) -> int:
     """Rows to read with one request: one more than shown, or many where few are wanted."""
     is_filtered = not call.query.keys().isdisjoint(("state", "launchConfigId"))
     return _AT_ONCE if is_filtered else size + 1
-
-
-def rows_of(
-    deps: ApiDeps, pool_id: str, *, group: str | None, after: str | None, at_once: int
-) -> Iterator[Worker]:
-    """Rows by group and id, from beyond sort key ``after``; no more than ``at_once`` are held."""
-    while rows := deps.stores.workers.page(pool_id, group=group, after=after, limit=at_once):
-        yield from rows
-        if len(rows) < at_once:
-            return
-        after = sort_key(rows[-1].key)
 
 
 def _is_wanted(worker: Worker, call: Call) -> bool:

@@ -21,7 +21,7 @@ from worker_manager.store.registry_rows import Quarantined
 from worker_manager.store.registry_table import PROVISIONERS, TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from worker_manager.core.model import WorkerKey
@@ -76,6 +76,10 @@ class Registry:
         last = stored[-1].key if len(stored) == limit else None
         following = f"{last.group}#{last.worker_id}" if last else None
         return [records.to_worker(one) for one in stored], following
+
+    def workers_named(self, keys: Sequence[WorkerKey]) -> dict[WorkerKey, RegistryWorker]:
+        """Those of these workers that are known, of any type, in few requests."""
+        return {one.key: records.to_worker(one) for one in self.table.workers_named(keys)}
 
     def worker_type(self, queue_id: str) -> WorkerType | None:
         """One worker type, as it is now; ``None`` if nothing is known of it.  One read."""

@@ -226,6 +226,12 @@ class RegistryTable:
             return None
         return _to_worker(key.pool_id, item)
 
+    def workers_named(self, keys: Sequence[WorkerKey]) -> list[StoredWorker]:
+        """Those of these workers that are known, in any order, strongly consistent."""
+        names = [(f"{key.pool_id}#workers", _name(key)) for key in keys]
+        found = self._items.batch_get(names, consistent_read=True) if names else ()
+        return [_to_worker(item.pk.partition("#")[0], item) for item in found]
+
     def workers(self, queue_id: str, *, limit: int, after: str = "") -> list[StoredWorker]:
         """At most ``limit`` workers by group and id, from the one that follows ``after``."""
         beyond = self._items.sk > after if after else None

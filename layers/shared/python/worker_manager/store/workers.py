@@ -191,6 +191,23 @@ class WorkerStore:
         items = self._model.query(pool_id, condition, limit=limit, consistent_read=True)
         return [to_worker(item) for item in items]
 
+    def beyond(
+        self, pool_id: str, *, group: str | None = None, after: str | None, at_once: int
+    ) -> Iterator[Worker]:
+        """Workers in any state, by group and id, beyond sort key ``after``, to the end.
+
+        No more than ``at_once`` are read with one request, and held.
+        """
+        while rows := self.page(pool_id, group=group, after=after, limit=at_once):
+            yield from rows
+            if len(rows) < at_once:
+                return
+            after = sort_key(rows[-1].key)
+
+    def is_forgotten(self, worker: Worker, now: datetime) -> bool:
+        """Whether a worker stopped so long ago that its row counts as gone."""
+        return worker.state is State.STOPPED and worker.modified + self._kept < now
+
     def states(self, pool_id: str, now: datetime) -> Iterator[tuple[State, int]]:
         """State and capacity of every worker of a pool, those long stopped left out."""
         return ((state, capacity) for _, state, capacity in self.standings(pool_id, now))
