@@ -10,6 +10,7 @@ partition                      sort key                            what
 ``<task queue id>#metadata``   ``metadata``                        JSON text
 ``<task queue id>#changes``    ``<group>#<worker id>#<time>#<n>``  a change of a quarantine
 ``quarantined``                ``<until>#<task queue id>#<name>``  quarantines by their end
+``taken``                      ``<name>#<minute>``                 what a minute allows, counted
 =============================  ==================================  ============================
 
 Sightings touch nothing but when something was seen, declarations nothing but what was declared,
@@ -53,6 +54,7 @@ PROVISIONERS = "provisioners"
 TYPES = "types"
 QUARANTINED = "quarantined"
 METADATA = "metadata"
+TAKEN = "taken"
 GROUP_KEPT = timedelta(days=30)
 """How long a worker group is remembered after its last sighting."""
 CHANGES_KEPT = 100
@@ -79,6 +81,8 @@ class RegistryItem(Model):
     last_seen = MomentAttribute(null=True)
     declared = CompactJson(null=True)
     has_metadata = BooleanAttribute(null=True)
+    # what was taken within a minute
+    taken = NumberAttribute(null=True)
 
 
 class RegistryTable:
@@ -329,6 +333,28 @@ class RegistryTable:
             beyond = self._items.sk < f"{to_wire(due)}$"
         found = self._items.query(QUARANTINED, beyond, consistent_read=True, limit=limit)
         return [_to_quarantined(item.sk) for item in found]
+
+    # What is allowed within a minute
+
+    def take(self, name: str, minute: datetime, number: int, *, most: int) -> bool:
+        """Take ``number`` of the (at least as many) that a minute allows; false if not left.
+
+        Exact however many take at once.
+        """
+        model = self._items
+        item = model(TAKEN, f"{name}#{to_wire(minute)}")
+        left = model.taken.does_not_exist() | (model.taken <= most - number)
+        actions: list[Action] = [
+            model.taken.add(number),
+            model.ttl.set(_epoch(minute + timedelta(hours=1))),
+        ]
+        try:
+            item.update(actions, condition=left)
+        except UpdateError as error:
+            if is_condition_failure(error):
+                return False
+            raise
+        return True
 
     def _changes(self, key: WorkerKey, limit: int | None = None) -> Iterator[RegistryItem]:
         found: Iterator[RegistryItem] = self._items.query(
