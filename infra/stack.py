@@ -290,6 +290,7 @@ class WorkerManagerStack(Stack):
                 "Observing",
                 service=self.service,
                 tables=tables,
+                bus=self.bus,
                 auth_secret=self.auth_secret,
                 queue_root_url=self.queue_root_url,
             )

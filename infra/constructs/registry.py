@@ -19,6 +19,7 @@ from infra.constructs.function import ServiceFunction
 from infra.constructs.queues import GRACE_SECONDS, dead_letters
 from worker_manager.bus import SOURCE
 from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPED
+from worker_manager.store.outbox_items import OUTBOX
 
 if TYPE_CHECKING:
     from aws_cdk import aws_secretsmanager as secretsmanager
@@ -45,6 +46,7 @@ class Observing(Construct):
         *,
         service: Service,
         tables: Tables,
+        bus: events.IEventBus,
         auth_secret: secretsmanager.ISecret,
         queue_root_url: str,
     ) -> None:
@@ -59,6 +61,9 @@ class Observing(Construct):
         )
         self.function = (
             function.writes(tables.registry)
+            # Of a quarantine that was changed there it tells.
+            .publishes_to(bus)
+            .adds_to(tables.providers, partitions=OUTBOX, removes=True)
             .knows(WM_QUEUE_ROOT_URL=queue_root_url, WM_QUEUE_BACKEND=service.settings.queue_kind)
             .opens("WM_AUTH_SECRET", auth_secret)
             .runs_every(Duration.minutes(_MINUTES))

@@ -153,7 +153,7 @@ def test_another_queue_is_asked_with_the_issuers_credentials(deployed: DeployedS
     asked: Any = loop(
         deployed, "scan-pool-aws", WM_QUEUE_ROOT_URL="https://other.example.com/"
     ).queue
-    assert asked._root_url == "https://other.example.com"
+    assert asked._http._root_url == "https://other.example.com"
     assert asked._credentials == {"clientId": "test/issuer", "accessToken": TOKEN}
 
 
@@ -170,7 +170,7 @@ def test_the_api_for_operators_asks_a_queue_that_it_loads_when_first_used(
         assert not isinstance(queue._made, TaskclusterQueue)
         asked = queue.counts.__self__
         assert isinstance(asked, TaskclusterQueue)
-        assert asked._root_url == "http://127.0.0.1:5080"
+        assert asked._http._root_url == "http://127.0.0.1:5080"
         assert queue.busy.__self__ is asked
 
 

@@ -23,7 +23,7 @@ HALF_AN_HOUR = timedelta(minutes=30)
 
 
 def seen(kind: Kind, minutes: float, task: str = "a", **more: Any) -> Observation:
-    run = {} if kind is Kind.IDLE else {"task_id": task, "run_id": 0}
+    run: dict[str, Any] = {} if kind is Kind.IDLE else {"task_id": task, "run_id": 0}
     return Observation(KEY, kind, NOON + minutes * MINUTE, **run, **more)
 
 

@@ -70,7 +70,8 @@ class WorkerHistory:
     """All that a queue knows of one worker."""
 
     activity: Activity
-    first_claim: datetime
+    first_claim: datetime | None
+    """``None`` for one that was only spoken of."""
     expires: datetime
     """When the queue forgets it, unless it calls again."""
     recent_tasks: tuple[Json, ...] = ()

@@ -16,7 +16,6 @@ from worker_manager.wiring.base import now
 
 if TYPE_CHECKING:
     from worker_manager.registry.backends.protocol import QueueBackend
-    from worker_manager.taskcluster.queue import QueueClient
     from worker_manager.wiring.base import Base
 
 
@@ -31,7 +30,7 @@ def quarantines_of(base: Base, registry: Registry) -> Quarantines:
     return Quarantines(registry, announce=base.outbox.send)
 
 
-def backend_of(base: Base, registry: Registry, queue: QueueClient) -> QueueBackend:
+def backend_of(base: Base, registry: Registry) -> QueueBackend:
     """The queue that gives tasks to workers, as the registry sees it."""
     # Of each kind only what this stage has is loaded.
     match base.settings.queue_kind:
@@ -40,10 +39,17 @@ def backend_of(base: Base, registry: Registry, queue: QueueClient) -> QueueBacke
 
             return BuiltinBackend()
         case QueueKind.REMOTE:
-            from worker_manager.registry.backends.remote import RemoteBackend  # noqa: PLC0415
-
-            return RemoteBackend(registry, queue, now)
+            return _remote(base, registry)
         case QueueKind.EVENTS:
             from worker_manager.registry.backends.events import EventsBackend  # noqa: PLC0415
 
             return EventsBackend()
+
+
+def _remote(base: Base, registry: Registry) -> QueueBackend:
+    from worker_manager.registry.backends.remote import RemoteBackend  # noqa: PLC0415
+    from worker_manager.taskcluster.observed_queue import ObservedQueue  # noqa: PLC0415
+    from worker_manager.taskcluster.queue_http import QueueHttp  # noqa: PLC0415
+
+    http = QueueHttp(base.settings.queue_root_url, base.issuer_credentials())
+    return RemoteBackend(registry, quarantines_of(base, registry), ObservedQueue(http), now)

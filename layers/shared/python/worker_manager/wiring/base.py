@@ -162,14 +162,18 @@ class Base:
         if not self.has("WM_QUEUE_ROOT_URL"):
             missing: QueueClient = not_given("WM_QUEUE_ROOT_URL")
             return missing
-        from worker_manager.taskcluster.clients import Clients  # noqa: PLC0415
         from worker_manager.taskcluster.queue import TaskclusterQueue  # noqa: PLC0415
 
-        issuer = Clients.from_json(self.secret("WM_AUTH_SECRET")).issuer
-        credentials = {"clientId": issuer.client_id, "accessToken": issuer.access_token}
         root_url = self.settings.queue_root_url
         is_ours = root_url == self.settings.root_url
-        return TaskclusterQueue(root_url, credentials, is_ordered=is_ours)
+        return TaskclusterQueue(root_url, self.issuer_credentials(), is_ordered=is_ours)
+
+    def issuer_credentials(self) -> Mapping[str, str]:
+        """Those of the issuer, as a client of other services."""
+        from worker_manager.taskcluster.clients import Clients  # noqa: PLC0415
+
+        issuer = Clients.from_json(self.secret("WM_AUTH_SECRET")).issuer
+        return {"clientId": issuer.client_id, "accessToken": issuer.access_token}
 
     def senders(self) -> Mapping[str, Sender]:
         """The queues that this function may send to; any other names its variable when used."""

@@ -32,7 +32,7 @@ def queue_api() -> App[QueueDeps]:
         registry=registry,
         declarations=Declarations(registry),
         quarantines=quarantines_of(api, registry),
-        backend=backend_of(api, registry, later(api.queue)),
+        backend=later(lambda: backend_of(api, registry)),
         authenticator=api.authenticator,
         root_url=settings.root_url,
         clock=now,

@@ -29,7 +29,7 @@ def registry_api() -> App[RegistryDeps]:
         declarations=Declarations(registry),
         quarantines=quarantines_of(api, registry),
         # Most calls ask for nothing beyond the table.
-        backend=later(lambda: backend_of(api, registry, queue)),
+        backend=later(lambda: backend_of(api, registry)),
         queue=queue,
         stores=api.stores,
         outbox=api.outbox,

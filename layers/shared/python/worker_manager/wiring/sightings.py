@@ -39,7 +39,7 @@ def declarations() -> Declarations:
 def backend() -> QueueBackend:
     """For the function that asks a Taskcluster queue what it saw."""
     base = Base(settings_module.load())
-    return backend_of(base, registry_of(base), base.queue())
+    return backend_of(base, registry_of(base))
 
 
 @cache
