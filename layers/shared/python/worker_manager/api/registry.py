@@ -2,7 +2,8 @@
 
 Everything is under ``/api/worker-registry/v1``; what Taskcluster's queue has as well is under
 ``/api/queue/v1`` too where the queue is ours, by the same handlers and scopes.
-Where to read next: ``registry_views``, ``declarations``, ``quarantines``, ``observations``.
+Where to read next: ``registry_views``, ``declarations``, ``quarantines``, ``observations``;
+``search`` and ``worker_details``, where it is joined with what we know of workers ourselves.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import (
+    bulk,
     declarations,
     observations,
     ping,
     quarantines,
     references,
     registry_views,
+    search,
+    worker_details,
+    worker_stats,
 )
 from worker_manager.api import registry_schemas as schemas
 from worker_manager.api.routing import PAGING, Route
@@ -277,7 +282,11 @@ OWN: tuple[Route[RegistryDeps], ...] = (
 
 ROUTES: tuple[Route[RegistryDeps], ...] = (
     *ping.routes_of(NAME),
-    *routes_of(NAME),
+    *(worker_stats.with_stats(route) for route in routes_of(NAME)),
+    *worker_stats.STATS_ROUTES,
+    *search.SEARCH_ROUTES,
+    *worker_details.DETAILS_ROUTES,
+    *bulk.BULK_ROUTES,
     *OWN,
     *references.routes_of(NAME),
 )

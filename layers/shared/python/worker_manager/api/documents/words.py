@@ -31,6 +31,13 @@ QUERY_PARAMETERS: Mapping[str, str] = {
     "quarantined": "Only workers that are in quarantine, or only those that are not.",
     "workerPoolId": "Only what belongs to this worker pool; without it, to any.",
     "includeInactive": "Whether what was not seen for long, or never, is listed too.",
+    "q": "Only workers whose id begins with this.",
+    "workerGroup": "Only workers of this group.",
+    "taskQueueId": "Only workers of this task queue.",
+    "provisionerId": "Only workers of this provisioner's task queues.",
+    "health": "Only workers that fare like this.",
+    "providerId": "Only workers of this provider; `none` has those that only a queue knows.",
+    "stats": "Whether each comes with its numbers.",
 }
 
 _HEADINGS: Mapping[str, str] = {
