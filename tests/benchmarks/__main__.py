@@ -4,7 +4,8 @@ Prints a table and writes it to ``build/bench.json``; ``--readme`` also puts it 
 ``--only scan`` runs those whose name begins so.  Ends with 1 if a bound is not met.  Read next:
 ``world`` (what runs where), then ``scan``, ``provision`` and ``burst`` of one cloud, ``fleets``,
 ``removals``, ``isolation``, ``azure`` and ``scale`` of three; ``registrations`` needs the whole
-system, ``day`` nothing but the core, ``bill`` the functions as they are deployed.
+system, ``day`` nothing but the core, ``bill`` the functions as they are deployed, ``polling``
+tables in memory.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.benchmarks.cold import measure_cold
 from tests.benchmarks.day import measure_day
 from tests.benchmarks.fleets import measure_fleets
 from tests.benchmarks.isolation import measure_isolation
+from tests.benchmarks.polling import measure_polling
 from tests.benchmarks.provision import measure_provision
 from tests.benchmarks.registrations import measure_registrations
 from tests.benchmarks.removals import measure_removals
@@ -105,6 +107,7 @@ BENCHMARKS: dict[str, tuple[int, Callable[..., list[Measure]]]] = {
 DETAILED: dict[str, Callable[..., tuple[list[Measure], Detail]]] = {
     "day": measure_day,
     "bill": measure_bill,
+    "polling": measure_polling,
 }
 """Those that have more to tell than figures; the README has a block of the same name for each."""
 
@@ -132,7 +135,9 @@ def main(arguments: list[str]) -> int:
     write_json(measures, ROOT / "build" / "bench.json", details)
     if given.readme:
         readme = ROOT / "README.md"
-        text = put_into(readme.read_text(), measures, circumstances=circumstances())
+        text = put_into(
+            readme.read_text(), measures, circumstances=circumstances(), only=bool(given.only)
+        )
         for detail in details:
             text = fill(text, detail.name, detail.text)
         readme.write_text(text)

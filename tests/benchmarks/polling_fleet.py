@@ -26,6 +26,7 @@ from worker_manager.core.ids import derived_slugid
 from worker_manager.core.model import WorkerKey
 from worker_manager.core.moments import to_wire
 from worker_manager.queue.embedded import EmbeddedQueue
+from worker_manager.registry import changes
 from worker_manager.registry.changes import RECENT
 from worker_manager.registry.observations import Kind, Observation
 from worker_manager.registry.registry import Registry
@@ -95,7 +96,9 @@ class Fleet:
     def remember(self, keys: Iterable[WorkerKey], *, until: datetime) -> None:
         """They have worked without a pause, the last time just before ``until``."""
         for key in keys:
-            self.registry.observe(_history(key, until))
+            nobody = changes.meet(key, until - RECENT * TASK)
+            past = list(_history(key, until))
+            self.registry.save(changes.observed(nobody, past, interval=self.registry.interval))
 
 
 def _history(key: WorkerKey, until: datetime) -> Iterator[Observation]:

@@ -84,12 +84,29 @@ def write_json(measures: Sequence[Measure], path: Path, details: Sequence[Detail
     path.write_text(json.dumps(found, indent=2) + "\n")
 
 
-def put_into(readme: str, measures: Sequence[Measure], *, circumstances: str) -> str:
-    """``readme`` with the last table in its block ``bench``.
+def put_into(
+    readme: str, measures: Sequence[Measure], *, circumstances: str, only: bool = False
+) -> str:
+    """``readme`` with the last table in its block ``bench``; the words below it tell of it.
 
-    Raises ``LookupError`` where that is missing.
+    If these are ``only`` some, the others stay as they are, and so do the words.  Raises
+    ``LookupError`` where the block is missing.
     """
-    return fill(readme, "bench", f"{table(measures)}\n\n{circumstances}")
+    if not only:
+        return fill(readme, "bench", f"{table(measures)}\n\n{circumstances}")
+    rows, _, below = _block(readme, "bench").group(1).strip().partition("\n\n")
+    measured = {measure.name: measure for measure in measures}
+    kept = [measured.pop(before.name, before) for before in _measures_in(rows)]
+    return fill(readme, "bench", f"{table([*kept, *measured.values()])}\n\n{below}")
+
+
+def _measures_in(rows: str) -> list[Measure]:
+    """What a table of results says."""
+    found = []
+    for row in rows.splitlines()[2:]:
+        name, value, bound, unit, _ = (cell.strip() for cell in row.strip("|").split("|"))
+        found.append(Measure(name, float(value), unit, float(bound)))
+    return found
 
 
 def fill(readme: str, name: str, text: str) -> str:
@@ -97,8 +114,13 @@ def fill(readme: str, name: str, text: str) -> str:
 
     Raises ``LookupError`` where they are missing.
     """
+    found = _block(readme, name)
+    return f"{readme[: found.start(1)]}\n{text}\n{readme[found.end(1) :]}"
+
+
+def _block(readme: str, name: str) -> re.Match[str]:
     begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    found = re.search(f"{re.escape(begin)}.*?{re.escape(end)}", readme, re.DOTALL)
+    found = re.search(f"{re.escape(begin)}(.*?){re.escape(end)}", readme, re.DOTALL)
     if found is None:
         raise LookupError(f"README has no block {begin} … {end}")
-    return f"{readme[: found.start()]}{begin}\n{text}\n{end}{readme[found.end() :]}"
+    return found

@@ -57,6 +57,14 @@ def test_the_readme_keeps_the_last_table_only() -> None:
     assert twice == once
 
 
+def test_figures_of_one_benchmark_leave_the_others_and_the_words_alone() -> None:
+    readme = "<!-- bench -->\n<!-- /bench -->\n"
+    before = put_into(readme, MEASURES, circumstances="On a quiet machine.")
+    some = [Measure("burst_seconds", 9, "s", 10), Measure("polling_reads", 2, "reads", 2)]
+    after = put_into(before, some, circumstances="On another.", only=True)
+    assert after == put_into(readme, [MEASURES[0], *some], circumstances="On a quiet machine.")
+
+
 def test_a_readme_without_the_block_is_refused() -> None:
     with pytest.raises(LookupError, match="bench"):
         put_into("# Title\n", MEASURES, circumstances="")
