@@ -136,7 +136,7 @@ class FakeQueue:
         heard = known.last_active or datetime(2026, 1, 1, tzinfo=UTC)
         return WorkerHistory(
             activity=known,
-            first_claim=known.first_claim or heard,
+            first_claim=known.first_claim,
             expires=heard + timedelta(days=1),
             recent_tasks=self._tasks.get((pool_id, group, worker_id), ()),
             quarantine_changes=self._quarantines.get((pool_id, group, worker_id), ()),

@@ -279,6 +279,16 @@ def test_one_worker_that_only_the_queue_knows_stands_alone(api: Api) -> None:
     assert not {"launchConfigId", "quarantineUntil"} & found.keys()
 
 
+def test_a_worker_in_quarantine_that_never_called_is_told_of_without_a_first_claim(
+    api: Api,
+) -> None:
+    heard(api, "i-1", first_claim=None, last_active=None, quarantine_until=NOW + HOUR)
+    found = api.ok("GET", f"{WORKERS}/us-east-1/i-1")
+    assert found["quarantineUntil"] == "2026-01-02T04:04:05.000Z"
+    assert not {"firstClaim", "lastDateActive"} & found.keys()
+    assert listed(api, "quarantined=true") == ["i-1"]
+
+
 def test_one_worker_that_the_queue_has_not_heard_of_is_a_404(api: Api) -> None:
     put(api, "i-1")
     assert api("GET", f"{WORKERS}/us-east-1/i-1").code == "ResourceNotFound"

@@ -94,14 +94,15 @@ def list_all(call: Call, deps: ApiDeps) -> ListWorkersResponse:
 
 
 def get(call: Call, deps: ApiDeps) -> WorkerResponse:
-    """One worker that the queue heard of, with what we know of it."""
+    """One worker that the queue heard or was told of, with what we know of it."""
     pool_id = _pool_id(call)
     key = WorkerKey(pool_id, call.params["workerGroup"], call.params["workerId"])
     history = deps.queue.worker(key.pool_id, key.group, key.worker_id)
     if history is None:
         raise not_found("Worker not found: the queue has not heard of it")
     facts = _facts(key.group, key.worker_id, history.activity)
-    facts["first_claim"] = history.first_claim
+    if history.first_claim is not None:
+        facts["first_claim"] = history.first_claim
     return WorkerResponse(
         provisioner_id=call.params["provisionerId"],
         worker_type=call.params["workerType"],

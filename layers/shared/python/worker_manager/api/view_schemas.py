@@ -135,5 +135,4 @@ class WorkerResponse(QueueFacts):
     worker_type: str
     recent_tasks: list[TaskRun]
     expires: Moment
-    first_claim: Moment
     quarantine_details: list[QuarantineChange]
