@@ -27,7 +27,7 @@ from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.queue import TaskclusterQueue
 from worker_manager.taskcluster.remote_auth import RemoteAuthenticator
-from worker_manager.wiring import api, loops, pulse, queue
+from worker_manager.wiring import api, loops, pulse, queue, registry, sightings
 from worker_manager.wiring.base import not_given, now
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ BUILDERS: dict[str, Callable[[], Any]] = {
     "pools-api": api.pools_api,
     "workers-api": api.workers_api,
     "queue-api": queue.queue_api,
+    "registry-api": registry.registry_api,
+    "worker-gone": sightings.worker_ends,
     "pulse": pulse.pulse,
 }
 
@@ -154,7 +156,7 @@ def test_another_queue_is_asked_with_the_issuers_credentials(deployed: DeployedS
         deployed, "scan-pool-aws", WM_QUEUE_ROOT_URL="https://other.example.com/"
     ).queue
     assert asked._http._root_url == "https://other.example.com"
-    assert asked._credentials == {"clientId": "test/issuer", "accessToken": TOKEN}
+    assert asked._http._credentials == {"clientId": "test/issuer", "accessToken": TOKEN}
 
 
 def test_the_keeper_tells_static_providers_from_clouds(deployed: DeployedStage) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 API = "/references/worker-manager/v1/api.json"
 EXCHANGES = "/references/worker-manager/v1/exchanges.json"
+REGISTRY = "/references/worker-registry/v1/api.json"
 QUEUE = "/references/queue/v1/api.json"
 
 
@@ -47,10 +48,10 @@ def test_a_function_gives_its_documents(shared: DeployedStage, function: str, pa
 
 def test_the_manifest_tells_of_the_embedded_queue(shared: DeployedStage) -> None:
     manifest = read(shared, "pools-api", "/references/manifest.json")
-    assert paths(manifest) == [API, EXCHANGES, QUEUE]
+    assert paths(manifest) == [API, EXCHANGES, REGISTRY, QUEUE]
 
 
 def test_the_manifest_does_not_tell_of_somebody_elses_queue(shared: DeployedStage) -> None:
     elsewhere = {"WM_QUEUE_ROOT_URL": "https://tc.example.com"}
     manifest = read(shared, "pools-api", "/references/manifest.json", **elsewhere)
-    assert paths(manifest) == [API, EXCHANGES]
+    assert paths(manifest) == [API, EXCHANGES, REGISTRY]

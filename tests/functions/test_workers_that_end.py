@@ -15,11 +15,12 @@ from worker_manager.core.model import WorkerKey
 from worker_manager.wiring import sightings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pytest
 
     from tests.functions.deployed import DeployedStage
     from tests.functions.running import RunningStage
-    from worker_manager.reconcile.deadline import Deadline
 
 QUEUE = "/api/queue/v1"
 
@@ -55,8 +56,8 @@ def test_a_taskcluster_queue_is_asked_for_as_long_as_the_call_may_take(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Backend:
-        def refresh(self, deadline: Deadline) -> dict[str, int]:
-            assert deadline.allows(timedelta(seconds=1))
+        def refresh(self, is_late: Callable[[], bool]) -> dict[str, int]:
+            assert not is_late()
             return {"workers": 3}
 
     monkeypatch.setattr(sightings, "backend", Backend)
