@@ -165,9 +165,11 @@ def take(
         call.require(_scope(wanted.task_queue_id))
     ends = deps.clock() + PATIENCE
     now, found, last = deps.clock(), list[Found](), after
-    at_once = size + 1 if wanted.is_everything else AT_ONCE
+    # To know that a page is full and not the last takes one worker more, to join it another.
+    at_once = size + 2 if wanted.is_everything else AT_ONCE
     for number, (place, one) in enumerate(_walk(call, deps, wanted, after, at_once)):
-        if len(found) == size or number == MOST_READ or (number and deps.clock() >= ends):
+        is_full = len(found) == size and one is not None
+        if is_full or number == MOST_READ or (number and deps.clock() >= ends):
             return found, last
         last = place
         if one is not None and wanted.has(one, now):
