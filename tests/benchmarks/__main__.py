@@ -4,8 +4,8 @@ Prints a table and writes it to ``build/bench.json``; ``--readme`` also puts it 
 ``--only scan`` runs those whose name begins so.  Ends with 1 if a bound is not met.  Read next:
 ``world`` (what runs where), then ``scan``, ``provision`` and ``burst`` of one cloud, ``fleets``,
 ``removals``, ``isolation``, ``azure`` and ``scale`` of three; ``registrations`` needs the whole
-system, ``day`` nothing but the core, ``bill`` the functions as they are deployed, ``polling``
-tables in memory.
+system, ``day`` nothing but the core, ``bill`` the functions as they are deployed, ``polling``,
+``lists`` and ``observing`` tables in memory.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from tests.benchmarks.cold import measure_cold
 from tests.benchmarks.day import measure_day
 from tests.benchmarks.fleets import measure_fleets
 from tests.benchmarks.isolation import measure_isolation
+from tests.benchmarks.lists import measure_lists
+from tests.benchmarks.observing import measure_observing
 from tests.benchmarks.polling import measure_polling
 from tests.benchmarks.provision import measure_provision
 from tests.benchmarks.registrations import measure_registrations
@@ -101,6 +103,8 @@ BENCHMARKS: dict[str, tuple[int, Callable[..., list[Measure]]]] = {
     "scale": (1, with_processes(measure_scale, *CLOUDS)),
     "burst_registrations": (1, measure_registrations),
     "cold": (1, measure_cold),
+    "lists": (1, measure_lists),
+    "observing": (1, measure_observing),
 }
 """By name: how often it is run, and how.  Those that are repeated measure what others disturb."""
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.polling_fleet import TASK, Fleet, a_fleet, task_body
+from tests.benchmarks.polling_fleet import TASK, Fleet, a_fleet, remember, task_body
 from tests.benchmarks.polling_results import detail, measures
 from worker_manager.core.ids import derived_slugid
 
@@ -113,7 +113,7 @@ def measure_polling(*, scale: float = 1.0) -> tuple[list[Measure], Detail]:
 def poll(fleet: Fleet) -> Polled:
     """Idle polls, polls whose sightings are due, then some workers at work."""
     began, keys = fleet.clock.now, fleet.workers
-    fleet.remember(keys, until=began)
+    remember(fleet.registry, keys, until=began)
     due = began + HALF_HOUR
     noted = _each(fleet, keys, since=due, within=EVERY)
     seen = sum(call.operation == "PutItem" for calls in noted for call in calls)

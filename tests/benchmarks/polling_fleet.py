@@ -93,13 +93,6 @@ class Fleet:
         given: list[Any] = self.any_container().claim_work(key.pool_id, asked).body["tasks"]
         return given
 
-    def remember(self, keys: Iterable[WorkerKey], *, until: datetime) -> None:
-        """They have worked without a pause, the last time just before ``until``."""
-        for key in keys:
-            nobody = changes.meet(key, until - RECENT * TASK)
-            past = list(_history(key, until))
-            self.registry.save(changes.observed(nobody, past, interval=self.registry.interval))
-
 
 def _history(key: WorkerKey, until: datetime) -> Iterator[Observation]:
     """As many claims as a row remembers, one of ten failed."""
@@ -147,13 +140,28 @@ def keys_of(workers: int, pools: int, largest: int) -> list[list[WorkerKey]]:
 @contextmanager
 def a_fleet(scale: float = 1.0) -> Iterator[Fleet]:
     """Nobody of it has asked yet; containers are as many fewer as workers."""
+    with in_memory():
+        yield _fleet(scale)
+
+
+@contextmanager
+def in_memory() -> Iterator[None]:
+    """AWS is in this process until the end of the block."""
     with ExitStack() as stack:
-        stack.enter_context(patch.dict(os.environ, _credentials(), clear=True))
+        stack.enter_context(patch.dict(os.environ, _environment(), clear=True))
         shorter = stack.enter_context(pytest.MonkeyPatch.context())
         quick_moto.write_values_as_they_are(shorter)
         quick_moto.keep_back_what_is_written(shorter)
         stack.enter_context(mock_aws())
-        yield _fleet(scale)
+        yield
+
+
+def remember(registry: Registry, keys: Iterable[WorkerKey], *, until: datetime) -> None:
+    """They have worked without a pause, the last time just before ``until``."""
+    for key in keys:
+        nobody = changes.meet(key, until - RECENT * TASK)
+        past = list(_history(key, until))
+        registry.save(changes.observed(nobody, past, interval=registry.interval))
 
 
 def _fleet(scale: float) -> Fleet:
@@ -166,17 +174,23 @@ def _fleet(scale: float) -> Fleet:
     meter.attach(tables.connection.client)
     issuer = Issuer("queue/issuer", "queue-issuer-access-token")
     containers = max(2, round(CONTAINERS * scale))
-    pools = keys_of(*(max(least, round(n * scale)) for n, least in _SIZES))
+    pools = keys_of(*sizes(scale))
     queues = [
         EmbeddedQueue(table, Registry(registry.table), clock, issuer) for _ in range(containers)
     ]
     return Fleet(pools, queues, registry, clock, meter)
 
 
-_SIZES = ((WORKERS, 20), (POOLS, 4), (LARGEST, 8))
+def sizes(scale: float) -> tuple[int, int, int]:
+    """How many workers and pools, and how many workers in the largest."""
+    return (
+        max(20, round(WORKERS * scale)),
+        max(4, round(POOLS * scale)),
+        max(8, round(LARGEST * scale)),
+    )
 
 
-def _credentials() -> dict[str, str]:
-    """An environment with nothing but what the client must have, and what a machine needs."""
+def _environment() -> dict[str, str]:
+    """What a machine needs, and of AWS nothing but what the client must have."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return kept | {"AWS_ACCESS_KEY_ID": "dead", "AWS_SECRET_ACCESS_KEY": "dead"}

@@ -8,17 +8,15 @@ emulator's, machines the simulated EC2's.  Where to read next: ``metering``, the
 from __future__ import annotations
 
 import json
-import sys
 import urllib.request
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from infra.local.children import Child, clean_environment, free_port
-from tests.benchmarks.clouds import ROOT
 from tests.benchmarks.machine_requests import ROOT_URL
 from tests.benchmarks.metering import Meter
+from tests.benchmarks.task_queue import a_task_queue
 from tests.benchmarks.usage import Usage
 from tests.benchmarks.world import now, point_sdks_at, processes
 from tests.functions.deployed import DeployedStage, local_template
@@ -135,7 +133,7 @@ def a_scene(folder: Path) -> Iterator[Scene]:
     with ExitStack() as stack:
         endpoints = stack.enter_context(processes(folder))
         point_sdks_at(endpoints)
-        queue_url = stack.enter_context(_task_queue(folder))
+        queue_url = stack.enter_context(a_task_queue(folder))
         meter = Meter()
         with urllib.request.urlopen(
             f"{endpoints.ec2.url}/_control/public-key", timeout=10
@@ -148,22 +146,6 @@ def a_scene(folder: Path) -> Iterator[Scene]:
         stores = Base(Settings.of(given)).stores
         stack.enter_context(meter.attached())
         yield Scene(endpoints, queue_url, stage, meter, stores, Deeds())
-
-
-@contextmanager
-def _task_queue(folder: Path) -> Iterator[str]:
-    port = free_port()
-    child = Child(
-        "task queue",
-        [sys.executable, "-m", "tests.benchmarks.task_queue", str(port)],
-        environment=clean_environment(home=folder / "queue", path="/usr/bin", PYTHONPATH=str(ROOT)),
-        log=folder / "queue.log",
-    )
-    try:
-        child.wait_for_port(port)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        child.stop()
 
 
 def _with_http(usage: Usage, event: Mapping[str, Any], answer: Any) -> Usage:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from tests.benchmarks.lists import measure_lists
+from tests.benchmarks.observing import measure_observing
 from tests.benchmarks.polling import measure_polling, tally
 from tests.benchmarks.polling_fleet import keys_of
 from tests.benchmarks.polling_results import Cost
 from tests.benchmarks.units import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.benchmarks.results import Measure
 
 
 def test_a_small_fleet_that_polls_keeps_all_promises() -> None:
@@ -16,6 +25,12 @@ def test_a_small_fleet_that_polls_keeps_all_promises() -> None:
     assert len(detail.data) == 8
     waiting = detail.data["half an hour of waiting"]
     assert waiting["GetItem"] == pytest.approx(50 * 360)
+
+
+@pytest.mark.parametrize("benchmark", [measure_lists, measure_observing])
+def test_so_do_lists_and_looks(benchmark: Callable[..., list[Measure]]) -> None:
+    measures = benchmark(scale=0.005)
+    assert [measure for measure in measures if not measure.met and measure.unit != "s"] == []
 
 
 def test_workers_are_those_of_the_pools_the_largest_first() -> None:
