@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from worker_manager.api.everyone import PATIENCE, Place, Wanted, take
+from worker_manager.api.everyone import PATIENCE, take
+from worker_manager.api.found import Place, Wanted
 from worker_manager.api.paging import position, with_token
 from worker_manager.api.quarantines import FOR_EVER, end_of
 from worker_manager.api.registry_views import told
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.api.deps import RegistryDeps
-    from worker_manager.api.everyone import Found
+    from worker_manager.api.found import Found
     from worker_manager.core.model import WorkerKey
 
 MOST_A_MINUTE = 600

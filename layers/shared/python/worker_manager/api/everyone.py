@@ -3,37 +3,30 @@
 Task queues come by id, workers by group and id within them; what both sides know of one is joined
 on its full name.  Going on from a place neither skips nor repeats a worker that was there all
 along, and one walk reads only so much: who asked goes on from where it ended.
-Where to read next: ``search`` and ``bulk``, which show and change them.
+Where to read next: ``found`` (who is wanted), ``search`` and ``bulk``, which show and change them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
+from worker_manager.api.found import Found, Place
 from worker_manager.api.refusals import not_found
-from worker_manager.core.ids import is_identifier, is_pool_id
 from worker_manager.core.model import WorkerKey
-from worker_manager.registry import figures
 from worker_manager.registry.windows import is_worker_listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
 
     from worker_manager.api.deps import RegistryDeps
+    from worker_manager.api.found import Name, Wanted
     from worker_manager.api.routing import Call
-    from worker_manager.core.model import State, Worker
+    from worker_manager.core.model import Worker
     from worker_manager.registry.entities import RegistryWorker, WorkerType
-
-STANDALONE: Literal["standalone"] = "standalone"
-"""The state of a worker that has no row of ours."""
-NO_PROVIDER = "none"
-"""Its provider."""
 
 MOST_READ = 5000
 """Workers and queues that one walk looks at, however few of them are wanted."""
@@ -44,113 +37,7 @@ AT_ONCE = 1000
 BATCH = 100
 """Workers that are looked up by name at once."""
 
-BEGINNING = "-"
-"""Where walks begin, as a text."""
-
-Name = tuple[str, str]
-"""A worker's group and id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What is known of one worker: by the registry, by our row, or by both."""
-
-    key: WorkerKey
-    seen: RegistryWorker | None
-    row: Worker | None
-
-    @property
-    def state(self) -> State | Literal["standalone"]:
-        """Its state, as our row has it."""
-        return self.row.state if self.row else STANDALONE
-
-    @property
-    def provider_id(self) -> str:
-        """Who made it."""
-        return self.row.provider_id if self.row else NO_PROVIDER
-
-    def is_quarantined(self, now: datetime) -> bool:
-        """Whether it gets no tasks."""
-        return self.seen is not None and self.seen.is_quarantined(now)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which workers somebody is after; ``None`` where any will do."""
-
-    task_queue_id: str | None = None
-    provisioner_id: str | None = None
-    worker_group: str | None = None
-    worker_id: str = ""
-    """What the worker's id begins with."""
-    state: str | None = None
-    quarantined: bool | None = None
-    health: str | None = None
-    cloud_provider_id: str | None = None
-    launch_config_id: str | None = None
-
-    @property
-    def is_everything(self) -> bool:
-        """Whether every worker of the queues in question will do."""
-        return self == Wanted(self.task_queue_id, self.provisioner_id)
-
-    def has_queue(self, queue_id: str) -> bool:
-        """Whether workers of this queue may be among them."""
-        is_it = self.task_queue_id in (None, queue_id)
-        return is_it and self.provisioner_id in (None, queue_id.partition("/")[0])
-
-    def has(self, found: Found, now: datetime) -> bool:
-        """Whether this worker is one of them."""
-        if not found.key.worker_id.startswith(self.worker_id):
-            return False
-        launch_config_id = found.row.launch_config_id if found.row else None
-        facts = (
-            (self.worker_group, found.key.group),
-            (self.state, found.state),
-            (self.quarantined, found.is_quarantined(now)),
-            (self.cloud_provider_id, found.provider_id),
-            (self.launch_config_id, launch_config_id),
-            (self.health, self.health and figures.health(found.seen, now)),
-        )
-        return all(wanted is None or wanted == value for wanted, value in facts)
-
-
-class Place(NamedTuple):
-    """How far a walk came: to this worker of a queue, or without a name to the queue's end."""
-
-    queue_id: str = ""
-    name: Name | None = None
-
-    @classmethod
-    def of(cls, key: WorkerKey) -> Place:
-        """Just behind a worker."""
-        return cls(key.pool_id, (key.group, key.worker_id))
-
-    @classmethod
-    def parse(cls, text: str | None) -> Place:
-        """Back from its text; without one, where walks begin."""
-        if text is None or text == BEGINNING:
-            return cls()
-        queue_id, *name = text.split("#")
-        return cls(queue_id, (name[0], name[1]) if name else None)
-
-    @staticmethod
-    def is_one(text: str) -> bool:
-        """Whether a text is that of a place."""
-        if text == BEGINNING:
-            return True
-        queue_id, *name = text.split("#")
-        return is_pool_id(queue_id) and len(name) in (0, 2) and all(map(is_identifier, name))
-
-    def __str__(self) -> str:
-        """For a token."""
-        return "#".join((self.queue_id or BEGINNING, *(self.name or ())))
-
-    def precedes(self, key: WorkerKey) -> bool:
-        """Whether a worker is still to come."""
-        if key.pool_id != self.queue_id:
-            return key.pool_id > self.queue_id
-        return self.name is not None and (key.group, key.worker_id) > self.name
+_Step = tuple[Place, Found | None]
 
 
 def take(
@@ -186,9 +73,6 @@ def known(deps: RegistryDeps, key: WorkerKey) -> Found:
     if seen is None and row is None:
         raise not_found(f"Worker {key.group}/{key.worker_id} of {key.pool_id} is not known")
     return Found(key, seen, row)
-
-
-_Step = tuple[Place, Found | None]
 
 
 def _walk(

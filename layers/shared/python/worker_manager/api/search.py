@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from worker_manager.api import paging
-from worker_manager.api.everyone import Place, Wanted, take
+from worker_manager.api.everyone import take
+from worker_manager.api.found import Place, Wanted
 from worker_manager.api.refusals import input_error
 from worker_manager.api.registry_schemas import RunName
 from worker_manager.api.registry_views import told
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.api.deps import RegistryDeps
-    from worker_manager.api.everyone import Found
+    from worker_manager.api.found import Found
 
 SEARCH_SCOPE = "worker-registry:search"
 """Of whoever looks for workers; of which queues they may be, ``queue:list-workers`` says."""

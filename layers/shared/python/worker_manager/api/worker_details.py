@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.api.deps import RegistryDeps
-    from worker_manager.api.everyone import Found
+    from worker_manager.api.found import Found
     from worker_manager.core.model import Worker
     from worker_manager.registry.entities import RegistryWorker, WorkerType
     from worker_manager.registry.observations import Observation

@@ -13,7 +13,7 @@ from worker_manager.registry import figures
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from worker_manager.api.everyone import Found
+    from worker_manager.api.found import Found
     from worker_manager.registry.entities import Outcomes
 
 DIGITS = 4
