@@ -337,9 +337,9 @@ class RegistryTable:
     # What is allowed within a minute
 
     def take(self, name: str, minute: datetime, number: int, *, most: int) -> bool:
-        """Take ``number`` of the (at least as many) that a minute allows; false if not left.
+        """Take so many of the ``most`` that a minute allows; false, and none taken, if few are left.
 
-        Exact however many take at once.
+        Exact however many callers take at once; a first one is not asked whether it takes too many.
         """
         model = self._items
         item = model(TAKEN, f"{name}#{to_wire(minute)}")
