@@ -337,9 +337,9 @@ class RegistryTable:
     # What is allowed within a minute
 
     def take(self, name: str, minute: datetime, number: int, *, most: int) -> bool:
-        """Take so many of the ``most`` that a minute allows; false, and none taken, if few are left.
+        """Take so many of the ``most`` that a minute allows; false if fewer are left.
 
-        Exact however many callers take at once; a first one is not asked whether it takes too many.
+        Exact however many callers take at once; ``number`` itself is never more than ``most``.
         """
         model = self._items
         item = model(TAKEN, f"{name}#{to_wire(minute)}")
