@@ -155,6 +155,22 @@ def test_a_queue_that_does_not_answer_stops_it_where_it_is(api: RegistryApi) -> 
     assert changed(post(api, going_on)) == ["m-2", "m-3"]
 
 
+def test_it_stops_when_its_time_is_over_but_comes_further_each_time(api: RegistryApi) -> None:
+    clock = api.clock
+
+    def hurrying() -> datetime:
+        clock.advance(seconds=3)
+        return clock.now
+
+    object.__setattr__(api.deps, "clock", hurrying)
+    answers = [post(api, ALL)]
+    while token := answers[-1].get("continuationToken"):
+        answers.append(post(api, {**ALL, "continuationToken": token}))
+    assert 1 < len(answers) < 9
+    names = [name for answer in answers for name in changed(answer)]
+    assert names == held(api) == ["m-0", "m-1", "m-2", "m-3"]
+
+
 NOT_ASKED = [
     {},
     {"quarantined": True},
