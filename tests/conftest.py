@@ -11,7 +11,7 @@ import pytest
 from botocore.session import Session
 from moto import mock_aws
 
-from tests.quick_moto import keep_back_what_is_written, write_values_as_they_are
+from tests.quick_moto import hurry
 from worker_manager.store.tables import TABLES, Tables
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ def _cleaned_environment() -> Iterator[None]:
 def _quick_tables() -> Iterator[None]:
     """What moto does the long way round is done shorter."""
     with pytest.MonkeyPatch.context() as patch:
-        write_values_as_they_are(patch)
-        keep_back_what_is_written(patch)
+        hurry(patch)
         yield
 
 

@@ -1,34 +1,107 @@
 """What moto does the long way round, done shorter; what it answers stays the same.
 
-It takes most of the time of tests that play out whole scenes on its tables.
+Most of the time of all tests together is spent in its tables.  ``hurry`` shortens the way there and
+back, and what they do over and over for nothing.  Whatever goes wrong on the short way is asked
+once more on the long one, so that errors are moto's own.
 """
 
 from __future__ import annotations
 
+import base64
 import copy
+import json
+import re
+from functools import cache
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from moto.core.serialize import ResponseSerializer
+from moto.core.botocore_stubber import BotocoreStubber
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.core.utils import camelcase_to_underscores, method_names_from_class
+from moto.dynamodb.exceptions import ItemSizeTooLarge
 from moto.dynamodb.models import DynamoDBBackend
+from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 from moto.dynamodb.models.table import Table
+from moto.dynamodb.models.utilities import bytesize
+from moto.dynamodb.parsing.ast_nodes import (  # type: ignore[attr-defined]
+    DepthFirstTraverser,
+    Node,
+)
+from moto.dynamodb.parsing.expressions import (  # type: ignore[attr-defined]
+    UpdateExpressionParser,
+)
+from moto.dynamodb.responses import DynamoHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pytest
+    from botocore.awsrequest import AWSPreparedRequest
+
+_ENDPOINT = re.compile(r"https://dynamodb\.([a-z0-9-]+)\.amazonaws\.com/")
+_SHORT = frozenset(
+    {
+        "BatchGetItem",
+        "BatchWriteItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "Scan",
+        "TransactGetItems",
+        "TransactWriteItems",
+        "UpdateItem",
+    }
+)
+_MOST_BYTES = 405_000
+"""Of an item, as moto counts them."""
 
 
-def write_values_as_they_are(patch: pytest.MonkeyPatch) -> None:
-    """It looks for each of a value's ten possible types under six spellings; they have one."""
-    slow = ResponseSerializer.get_value
+def hurry(patch: pytest.MonkeyPatch) -> None:
+    """Do all of it."""
+    ask_tables_directly(patch)
+    keep_back_what_is_written(patch)
+    read_expressions_once(patch)
+    build_items_at_once(patch)
+    copy_no_results(patch)
+    patch.setattr("moto.core.responses.method_names_from_class", cache(method_names_from_class))
 
-    def get_value(self: ResponseSerializer, value: Any, key: str, shape: Any) -> Any:
-        if isinstance(value, dict) and shape.parent.name == "AttributeValue":
-            return value.get(key)
-        return slow(self, value, key, shape)
 
-    patch.setattr(ResponseSerializer, "get_value", get_value)
+def ask_tables_directly(patch: pytest.MonkeyPatch) -> None:
+    """It makes an HTTP request of ours, and reads and writes JSON by the book of all services."""
+    slow = BotocoreStubber.process_request
+
+    def process(self: BotocoreStubber, request: AWSPreparedRequest) -> Any:
+        where = _ENDPOINT.match(request.url)
+        action = _text(request.headers.get("X-Amz-Target", "")).partition(".")[2]
+        if where is None or action not in _SHORT:
+            return slow(self, request)
+        try:
+            body = json.dumps(_ask(where[1], action, cast("bytes", request.body)), default=_encoded)
+        except Exception:
+            return slow(self, request)
+        return 200, {"content-type": "application/x-amz-json-1.0"}, body
+
+    patch.setattr(BotocoreStubber, "process_request", process)
+
+
+def _ask(region: str, action: str, body: bytes | str) -> Any:
+    handler = DynamoHandler()
+    handler.region = region
+    handler.current_account = DEFAULT_ACCOUNT_ID
+    handler.uri_match = {}
+    handler.params = handler.body = json.loads(body)
+    return getattr(handler, camelcase_to_underscores(action))().result
+
+
+def _text(header: bytes | str) -> str:
+    return header.decode() if isinstance(header, bytes) else header
+
+
+def _encoded(value: Any) -> str:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"{type(value)} is no JSON")
 
 
 def keep_back_what_is_written(patch: pytest.MonkeyPatch) -> None:
@@ -44,11 +117,9 @@ def keep_back_what_is_written(patch: pytest.MonkeyPatch) -> None:
                 step()
             raise
 
-    def deepcopy(value: Any) -> Any:
-        return value if isinstance(value, Table) else copy.deepcopy(value)
-
     patch.setattr(DynamoDBBackend, "transact_write_items", transact)
-    patch.setattr("moto.dynamodb.models.copy", SimpleNamespace(deepcopy=deepcopy))
+    # Items are copied for streams, which no table has.
+    patch.setattr("moto.dynamodb.models.copy", SimpleNamespace(deepcopy=_all_but(Table, Item)))
 
 
 def _undo(backend: DynamoDBBackend, operation: dict[str, Any]) -> Callable[[], object]:
@@ -59,3 +130,66 @@ def _undo(backend: DynamoDBBackend, operation: dict[str, Any]) -> Callable[[], o
     if before is None:
         return lambda: table.delete_item(hash_key, range_key)
     return lambda: table.items[hash_key].__setitem__(range_key, before)
+
+
+def copy_no_results(patch: pytest.MonkeyPatch) -> None:
+    """It copies the items that a query finds, and copies them again as it answers."""
+    quick = SimpleNamespace(copy=copy.copy, deepcopy=_all_but(list, Item))
+    patch.setattr("moto.dynamodb.models.table.copy", quick)
+
+
+def _all_but(*kept: type) -> Callable[[Any], Any]:
+    def deepcopy(value: Any) -> Any:
+        return value if isinstance(value, kept) else copy.deepcopy(value)
+
+    return deepcopy
+
+
+def build_items_at_once(patch: pytest.MonkeyPatch) -> None:
+    """It weighs an item anew for each attribute, and projects it through JSON and back."""
+    slow = Item.project
+
+    def build(
+        self: Item, hash_key: DynamoType, range_key: DynamoType | None, attrs: dict[str, Any]
+    ) -> None:
+        found = {key: DynamoType(value) for key, value in attrs.items()}
+        if sum(bytesize(key) + value.size() for key, value in found.items()) > _MOST_BYTES:
+            raise ItemSizeTooLarge
+        self.hash_key, self.range_key, self.attrs = hash_key, range_key, LimitedSizeDict()
+        dict.update(self.attrs, found)
+
+    def project(self: Item, paths: list[list[str]]) -> Item:
+        if any(len(path) > 1 or "[" in path[0] for path in paths):
+            return slow(self, paths)
+        names = {path[0] for path in paths}
+        found = copy.copy(self)
+        found.attrs = LimitedSizeDict()
+        dict.update(found.attrs, {key: self.attrs[key] for key in self.attrs if key in names})
+        return found
+
+    patch.setattr(Item, "__init__", build)
+    patch.setattr(Item, "project", project)
+
+
+def read_expressions_once(patch: pytest.MonkeyPatch) -> None:
+    """It parses what it has parsed before, copies it by pickling, and goes through it ten times."""
+    slow = DepthFirstTraverser.traverse_node_recursively
+
+    def traverse(self: DepthFirstTraverser, node: Any, child_id: int = -1) -> Any:
+        kinds = self.__dict__.setdefault("kinds", self.nodes_to_be_processed())
+        self.__dict__.setdefault("nodes_to_be_processed", lambda: kinds)
+        return slow(self, node, child_id)
+
+    patch.setattr(DepthFirstTraverser, "traverse", traverse)
+    patch.setattr(UpdateExpressionParser, "make", staticmethod(cache(UpdateExpressionParser.make)))
+    patch.setattr(Node, "__deepcopy__", _copy_of, raising=False)
+
+
+def _copy_of(node: Node, memo: dict[int, Any]) -> Node:
+    found: Node = copy.copy(node)
+    if node.children is not None:
+        found.children = [copy.deepcopy(child, memo) for child in node.children]
+        for child in found.children:
+            if isinstance(child, Node):
+                child.set_parent(found)
+    return found
