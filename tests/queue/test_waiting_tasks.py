@@ -139,7 +139,7 @@ def test_claims_that_ran_out_count_as_pending_however_many_they_are(
     assert world.counts() == (5, 0)
 
 
-def test_a_worker_that_polls_looks_for_overdue_claims_once_a_second(
+def test_a_worker_that_polls_looks_for_overdue_claims_twice_a_minute(
     world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Listed] = []
@@ -152,7 +152,7 @@ def test_a_worker_that_polls_looks_for_overdue_claims_once_a_second(
     monkeypatch.setattr(QueueTable, "lines", spied)
     for _ in range(10):
         world.claim()
-        world.clock.advance(seconds=0.25)
+        world.clock.advance(seconds=7.5)
 
     assert asked.count(Listed.PENDING) == 10
     assert asked.count(Listed.CLAIMED) == 3

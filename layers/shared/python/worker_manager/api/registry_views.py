@@ -51,7 +51,7 @@ _ModelT = TypeVar("_ModelT", bound="BaseModel")
 MOST_READ = 5000
 """Rows that one call reads for its page; a page may then be short, and still not be the last."""
 AT_ONCE = 1000
-"""Rows of one request to the table."""
+"""Rows that are read at once where it is not known how many are shown."""
 
 
 def list_provisioners(call: Call, deps: RegistryAccess) -> ListProvisionersResponse:
@@ -298,9 +298,12 @@ def _types(
 
 
 def _workers(call: Call, deps: RegistryAccess, name: str) -> Iterator[RegistryWorker]:
+    """As they are read: a page and the one that follows it, or many where few may be wanted."""
     after: str | None = paging.position(call.query, _is_name) or ""
+    at_once = AT_ONCE if "quarantined" in call.query else paging.page_size(call.query) + 1
     while after is not None:
-        workers, after = deps.registry.workers(name, limit=AT_ONCE, after=after)
+        workers, after = deps.registry.workers(name, limit=at_once, after=after)
+        at_once = AT_ONCE
         yield from workers
 
 

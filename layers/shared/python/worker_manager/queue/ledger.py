@@ -42,8 +42,10 @@ LOOKAHEAD = 20
 """How many more waiting tasks a claimer looks at than it wants, in case others take some."""
 SETTLED_AT_ONCE = 100
 """How many overdue claims one call settles at most."""
-SETTLED_EVERY = timedelta(seconds=1)
-"""How often claimers look for overdue claims of one queue, all in one container together."""
+SETTLED_EVERY = timedelta(seconds=30)
+"""How often claimers look for overdue claims of one queue, all in one container together.
+
+Whoever counts tasks looks each time."""
 QUEUES_KEPT = 1000
 """Of how many queues is remembered when somebody looked."""
 PASSED_AT_ONCE = 10
