@@ -1,9 +1,9 @@
 """What 10,000 workers that ask our own queue for tasks every 5 s cost DynamoDB, in half an hour.
 
-Virtual time.  What is the same again and again is done once and multiplied: a second of polls that
-note nothing stands for all of them, and a hundred workers that work stand for the others.  Each
-worker's row has the 20 claims that it remembers.  Read next: ``polling_fleet`` (who asks what),
-``polling_results`` (what is promised).
+Virtual time.  What is the same again and again is done once and multiplied: half a minute of polls
+that note nothing, of the largest pool and one in ten of the others, stands for all of them, and a
+hundred workers that work stand for the others.  Each worker's row has the 20 claims that it
+remembers.  Read next: ``polling_fleet`` (who asks what), ``polling_results`` (what is promised).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tests.benchmarks.polling_fleet import TASK, Fleet, a_fleet, remember, task_body
 from tests.benchmarks.polling_results import detail, measures
 from worker_manager.core.ids import derived_slugid
+from worker_manager.queue.ledger import SETTLED_EVERY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
 
 EVERY = timedelta(seconds=5)
 """How often a worker without a task asks for one."""
+WATCHED = SETTLED_EVERY + EVERY
+"""For how long idle polls are: after so long every container looks for overdue claims again."""
 HALF_HOUR = timedelta(minutes=30)
 CYCLE = timedelta(minutes=10)
 """How often a worker gets a task, of half as long."""
+ONE_IN = 10
+"""Of the other pools that have nothing to do, so many are as one."""
 AT_WORK = 100
 """Workers whose tasks are measured."""
 CYCLES = 2
@@ -72,6 +77,8 @@ class Polled:
     fleet: Fleet
     idle: Tally
     """Polls of everybody while nothing is due."""
+    watched: timedelta
+    """For how long those are."""
     noted: Tally
     """One poll of everybody when all sightings are due."""
     seen_writes: int
@@ -118,10 +125,30 @@ def poll(fleet: Fleet) -> Polled:
     noted = _each(fleet, keys, since=due, within=EVERY)
     seen = sum(call.operation == "PutItem" for calls in noted for call in calls)
     names = sum(call.operation == "UpdateItem" for calls in noted for call in calls)
-    second = fleet.chance.sample(keys, max(1, round(len(keys) / EVERY.total_seconds())))
-    idle = _each(fleet, second, since=due + EVERY, within=timedelta(seconds=1))
+    idle = _idle(fleet, since=due + EVERY)
     between, steps = _work(fleet)
-    return Polled(fleet, tally(idle), tally(noted), seen, names, tally(between), steps)
+    return Polled(fleet, tally(idle), WATCHED, tally(noted), seen, names, tally(between), steps)
+
+
+def _idle(fleet: Fleet, *, since: datetime) -> list[list[Call]]:
+    """All polls while containers look for overdue claims once: by the largest pool, and by others.
+
+    Only one in so many of these polls, and counts as so many.
+    """
+    largest, others = fleet.pools[0], fleet.pools[1:]
+    step = ONE_IN if len(others) >= 10 * ONE_IN else 1
+    keys = [*largest, *(key for pool in others[::step] for key in pool)]
+    found = []
+    for number in range(WATCHED // EVERY):
+        for calls in _each(fleet, keys, since=since + number * EVERY, within=EVERY):
+            is_largest = _polled(calls) == largest[0].pool_id
+            found += [calls] * (1 if is_largest else step)
+    return found
+
+
+def _polled(calls: Sequence[Call]) -> str:
+    """Whose queue was asked."""
+    return _partition(calls[0]).removesuffix("#workers")
 
 
 def _each(

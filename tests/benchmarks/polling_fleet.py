@@ -18,9 +18,10 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
-from tests import quick_moto
 from tests.benchmarks.pools import shares
 from tests.benchmarks.units import Meter
+from tests.quick_moto import hurry
+from tests.quick_queries import look_into_one_partition
 from tests.registry_tables import a_registry
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.model import WorkerKey
@@ -150,8 +151,8 @@ def in_memory() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, _environment(), clear=True))
         shorter = stack.enter_context(pytest.MonkeyPatch.context())
-        quick_moto.write_values_as_they_are(shorter)
-        quick_moto.keep_back_what_is_written(shorter)
+        hurry(shorter)
+        look_into_one_partition(shorter)
         stack.enter_context(mock_aws())
         yield
 

@@ -70,14 +70,14 @@ def measures(polled: Polled) -> list[Measure]:
     names = polled.fleet.names * len(polled.fleet.containers)
     idle = Cost.of(polled.idle)
     return [
-        Measure("polling_item_reads", got, "reads a claimWork", 2),
-        Measure("polling_requests", round(idle.amounts[0], 2), "requests an idle poll", 3),
-        Measure("polling_read_units", round(idle.amounts[4], 2), "units an idle poll", 3),
-        Measure("polling_idle_writes", polled.idle.writes, "writes when nothing is due", 0),
+        Measure("polling_item_reads", got, "reads a poll", 2),
+        Measure("polling_requests", round(idle.amounts[0], 2), "requests a poll", 3),
+        Measure("polling_read_units", round(idle.amounts[4], 2), "units a poll", 3),
+        Measure("polling_idle_writes", polled.idle.writes, "writes", 0),
         Measure(
             "polling_sighting_writes",
             round(polled.seen_writes / workers, 3),
-            "writes a worker and 30 min",
+            "writes in 30 min",
             1,
         ),
         Measure("polling_name_writes", polled.name_writes, "writes in 30 min", names),
@@ -89,8 +89,8 @@ def measures(polled: Polled) -> list[Measure]:
         ),
         Measure(
             "polling_hottest_partition",
-            round(polled.idle.hottest),
-            "read units a second",
+            round(polled.idle.hottest / polled.watched.total_seconds()),
+            "read units/s",
             PARTITION_READS,
         ),
     ]
