@@ -9,7 +9,8 @@ from worker_manager.registry.backends.builtin import BuiltinBackend
 from worker_manager.registry.declarations import Declarations
 from worker_manager.registry.quarantines import Quarantines
 from worker_manager.registry.registry import Registry
-from worker_manager.store.registry_table import RegistryItem, RegistryTable
+from worker_manager.store.registry_items import RegistryItem
+from worker_manager.store.registry_table import RegistryTable
 from worker_manager.store.tables import bind
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 from tests.events import a_load_balancer_event, a_proxy_event
 from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
 from worker_manager.store.queue_table import QueueItem
-from worker_manager.store.registry_table import RegistryItem
+from worker_manager.store.registry_items import RegistryItem
 from worker_manager.store.tables import bind
 from worker_manager.wiring import api, queue
 

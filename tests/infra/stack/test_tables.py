@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.infra.stack.reading import of_type
-from worker_manager.store import queue_table, registry_table, tables
+from worker_manager.store import queue_table, registry_items, tables
 
 if TYPE_CHECKING:
     from pynamodb.models import Model
@@ -23,7 +23,7 @@ MODELS: dict[str, type[Model]] = {
         tables.PoolErrorItem,
         tables.HealthItem,
         queue_table.QueueItem,
-        registry_table.RegistryItem,
+        registry_items.RegistryItem,
     )
 }
 

@@ -17,8 +17,9 @@ from worker_manager.registry import changes, records
 from worker_manager.registry.entities import QuarantineChange
 from worker_manager.registry.registry import ATTEMPTS, changed_too_often
 from worker_manager.store.outbox_items import outbox_key
+from worker_manager.store.quarantine_table import CHANGES_KEPT, QuarantineTable
+from worker_manager.store.registry_items import line_of
 from worker_manager.store.registry_rows import Quarantined
-from worker_manager.store.registry_table import CHANGES_KEPT, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ class Quarantines:
     ) -> None:
         """``announce`` publishes events that were written under that key of the outbox."""
         self._registry = registry
-        self._table = registry.table
+        self._table = QuarantineTable(registry.table)
         self._announce = announce
 
     def change(
@@ -67,17 +68,17 @@ class Quarantines:
                 written = self._write(before, after, change=change, at=now)
             except ConflictError:
                 continue
-            self._table.trim_changes(key)
+            self._table.trim(key)
             return written
         raise changed_too_often(key)
 
     def release_due(self, *, now: datetime, limit: int = 1000) -> int:
         """Tell of quarantines that have ended by themselves; how many there were."""
         released = 0
-        for line in self._table.quarantined(due=now, limit=limit):
+        for line in self._table.listed(due=now, limit=limit):
             worker = self._registry.worker(line.key)
             if worker is None or worker.quarantine_until != line.until:
-                self._table.drop_quarantined(line)
+                self._table.drop(line)
                 continue
             try:
                 self._write(worker, worker, change=None, at=now)
@@ -95,7 +96,7 @@ class Quarantines:
 
         Those that have just ended may be among them.
         """
-        found = self._table.quarantined(after=after, limit=limit)
+        found = self._table.listed(after=after, limit=limit)
         return found, line_of(found[-1]) if len(found) == limit else None
 
     def _write(
@@ -120,7 +121,7 @@ class Quarantines:
         )
         is_over = change is None or (was is not None and was > at)
         events = [event] if is_held or is_over else []
-        self._table.quarantine(
+        self._table.write(
             records.to_stored(after, self._registry.windows),
             before=Quarantined(key, was) if was is not None else None,
             after=Quarantined(key, until) if until is not None and is_held else None,
