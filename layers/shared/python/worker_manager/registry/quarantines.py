@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import ConflictError
 from worker_manager.core.events import WORKER_QUARANTINED, WORKER_RELEASED, quarantine_event
+from worker_manager.core.moments import whole_milliseconds
 from worker_manager.registry import changes, records
 from worker_manager.registry.entities import QuarantineChange
 from worker_manager.registry.registry import ATTEMPTS, changed_too_often
@@ -53,7 +54,7 @@ class Quarantines:
 
         Saying the same again changes nothing.  Errors as of ``observe``.
         """
-        said = info or UNSPECIFIED
+        said, until = info or UNSPECIFIED, whole_milliseconds(until)
         for _ in range(ATTEMPTS):
             known = self._registry.worker(key)
             before = known or changes.meet(key, now)
