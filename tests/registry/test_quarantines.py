@@ -228,3 +228,59 @@ def test_types_are_listed_in_order_across_pages_and_by_provisioner(world: World)
     assert ids(provisioner_id="a") == ["a/one", "a/two"]
     assert ids(provisioner_id="a", after="a/one") == ["a/two"]
     assert ids(after="a-b/one", limit=2) == ["a/one", "a/two"]
+
+
+def test_a_moment_finer_than_the_wire_is_one_and_the_same_when_said_again(world: World) -> None:
+    until = NOON + HOUR + timedelta(microseconds=123)
+    for info in ("noisy", "noisy", "still noisy"):
+        world.change(until, info=info)
+
+    assert [one.info for one in world.quarantines.history(KEY)] == ["still noisy", "noisy"]
+    assert len(world.quarantines.listed(limit=9)[0]) == 1
+
+
+def test_a_worker_put_aside_while_it_is_deleted_leaves_no_line_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.see()
+    table = world.registry.table
+    remove = table.remove_worker
+
+    def remove_late(*of: Any) -> None:
+        monkeypatch.setattr(table, "remove_worker", remove)
+        world.change(NOON + DAY)
+        remove(*of)
+
+    monkeypatch.setattr(table, "remove_worker", remove_late)
+    world.registry.delete_worker(KEY)
+
+    assert world.registry.worker(KEY) is None
+    assert world.quarantines.listed(limit=9)[0] == []
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_type_is_deleted_though_others_delete_its_workers_or_those_call_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, comes_back: bool
+) -> None:
+    world.see()
+    delete = world.registry.delete_worker
+
+    def delete_beside(key: WorkerKey) -> None:
+        delete(key)
+        if comes_back:
+            return world.see()
+        return delete(key)
+
+    monkeypatch.setattr(world.registry, "delete_worker", delete_beside)
+    world.declarations.delete_worker_type(POOL)
+
+    assert world.registry.worker_type(POOL) is None
+
+
+def test_a_type_that_is_closed_is_not_purged_before_it_opens(world: World) -> None:
+    world.declarations.close(POOL, NOON + 400 * DAY, info="", now=NOON)
+
+    world.declarations.purge(now=NOON + 399 * DAY)
+    assert world.registry.worker_type(POOL) is not None
+    world.declarations.purge(now=NOON + 581 * DAY)
+    assert world.registry.worker_type(POOL) is None

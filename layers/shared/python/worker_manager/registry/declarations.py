@@ -6,6 +6,7 @@ only what is given changes.  Read next: ``windows``, for how long it is shown.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -124,13 +125,17 @@ class Declarations:
     def delete_worker_type(self, queue_id: str) -> None:
         """Forget a worker type with its workers and groups.  ``NotFoundError`` if unknown.
 
-        Workers go first, so that one interrupted can be asked for again.
+        Workers go first, so that one interrupted can be asked for again.  Those that call for work
+        meanwhile are new ones, and stay.
         """
         if self._table.name(TYPES, queue_id) is None:
             raise NotFoundError(f"worker type {queue_id} is not known")
-        while workers := self._registry.workers(queue_id, limit=PAGE)[0]:
+        after: str | None = ""
+        while after is not None:
+            workers, after = self._registry.workers(queue_id, limit=PAGE, after=after)
             for worker in workers:
-                self._registry.delete_worker(worker.key)
+                with suppress(NotFoundError):  # somebody else deletes them too
+                    self._registry.delete_worker(worker.key)
         for group in self._registry.groups(queue_id):
             self._table.remove(f"{queue_id}#groups", group.group)
         self._table.remove_type(queue_id)
@@ -149,12 +154,15 @@ class Declarations:
     def purge(self, *, now: datetime) -> int:
         """Forget what nobody has seen or spoken of for long enough; how many there were.
 
-        A provisioner that was declared stays until somebody deletes it.
+        A provisioner that was declared stays until somebody deletes it, and a type that is closed
+        until then at least.
         """
         limit = now - self._registry.windows.retention
         purged = 0
         for stored in list(self._table.names(TYPES)):
-            if self._last_word(stored, records.to_type(stored).declaration) < limit:
+            found = records.to_type(stored)
+            last = self._last_word(stored, found.declaration)
+            if max(last, found.closed_until or last) < limit:
                 purged += self._table.forget(TYPES, stored)
         for stored in list(self._table.names(PROVISIONERS)):
             declaration = records.to_provisioner(stored).declaration

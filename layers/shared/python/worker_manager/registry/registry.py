@@ -202,12 +202,17 @@ class Registry:
 
     def delete_worker(self, key: WorkerKey) -> None:
         """Forget a worker.  ``NotFoundError`` if nothing is known of it."""
-        stored = self.table.worker(key)
-        if stored is None:
-            raise NotFoundError(f"worker {_name(key)} is not known")
-        worker = records.to_worker(stored)
-        until = worker.quarantine_until
-        self.table.remove_worker(stored, Quarantined(key, until) if until else None)
+        for _ in range(ATTEMPTS):
+            stored = self.table.worker(key)
+            if stored is None:
+                raise NotFoundError(f"worker {_name(key)} is not known")
+            until = records.to_worker(stored).quarantine_until
+            try:
+                self.table.remove_worker(stored, Quarantined(key, until) if until else None)
+            except ConflictError:
+                continue
+            return
+        raise changed_too_often(key)
 
     def _change(
         self, key: WorkerKey, change: Callable[[RegistryWorker | None], RegistryWorker | None]

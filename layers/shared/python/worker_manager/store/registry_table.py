@@ -240,10 +240,14 @@ class RegistryTable:
         return fill
 
     def remove_worker(self, worker: StoredWorker, quarantine: Quarantined | None) -> None:
-        """Remove a worker and its line in the list of quarantines; its history goes with time."""
+        """Remove a worker and its line in the list of quarantines; its history goes with time.
+
+        ``ConflictError`` if the worker has changed: it may have another line by now.
+        """
 
         def fill(write: TransactWrite) -> None:
-            write.delete(self.row_of(worker))
+            as_read = unchanged(self.items, worker.version)
+            write.delete(self.row_of(worker), condition=as_read)
             if quarantine is not None:
                 write.delete(self.items(QUARANTINED, line_of(quarantine)))
 
