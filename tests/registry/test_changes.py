@@ -140,3 +140,28 @@ def test_order_and_repeats_do_not_matter(batch: list[Observation], chance: Any) 
         return worker.first_seen, worker.last_seen, worker.first_claim, ends, worker.outcomes
 
     assert facts(worker) == facts(told_well)
+
+
+def test_an_end_that_is_told_again_long_after_is_not_counted_again() -> None:
+    ends = [seen(Kind.RESOLVE, 2 * n + 1, f"{n:02}", state="completed") for n in range(30)]
+    worker = observed(*(seen(Kind.CLAIM, 2 * n, f"{n:02}") for n in range(30)), *ends)
+    assert worker.outcomes["2026-11-30"] == Outcomes(completed=30)
+
+    assert changes.observed(worker, ends[:9], interval=HALF_AN_HOUR) is worker
+
+
+def test_a_run_that_outlasts_twenty_others_counts_when_it_ends() -> None:
+    others = [seen(Kind.CLAIM, n, f"{n:02}") for n in range(1, 31)]
+    end = seen(Kind.RESOLVE, 40, "long", state="failed")
+    worker = observed(seen(Kind.CLAIM, 0, "long"), *others)
+
+    for _ in range(2):
+        worker = changes.observed(worker, [end], interval=EXACTLY)
+    assert worker.outcomes == {"2026-11-30": Outcomes(failed=1)}
+
+
+def test_a_machine_that_comes_back_is_known_at_once_not_after_an_interval() -> None:
+    worker = replace(observed(seen(Kind.IDLE, 0)), gone=NOON + 5 * MINUTE)
+
+    back = changes.observed(worker, [seen(Kind.IDLE, 10)], interval=HALF_AN_HOUR)
+    assert back.gone is None

@@ -40,19 +40,21 @@ def seen(
 ) -> RegistryWorker:
     """The worker was heard of; ``calls`` if it asked for work.
 
-    A sighting less than ``interval`` after the last one is not noted, but for a first call.  One
-    that is heard of after all is not gone.
+    A sighting less than ``interval`` after the last one is not noted, but for a first call and
+    for one that comes back: one that is heard of after all is not gone.
     """
     is_first = calls and (worker.first_claim is None or at < worker.first_claim)
+    is_back = worker.gone is not None and at > worker.gone
     since, last = worker.first_seen, worker.last_seen
-    if since is not None and last is not None and not is_first and since <= at < last + interval:
+    is_known = since is not None and last is not None and since <= at < last + interval
+    if is_known and not is_first and not is_back:
         return worker
     after = replace(
         worker,
         first_seen=min(worker.first_seen or at, at),
         last_seen=max(worker.last_seen or at, at),
         first_claim=at if is_first else worker.first_claim,
-        gone=None if worker.gone is not None and at > worker.gone else worker.gone,
+        gone=None if is_back else worker.gone,
     )
     return worker if after == worker else after
 
@@ -70,7 +72,10 @@ def took(worker: RegistryWorker, claims: Iterable[Claim]) -> RegistryWorker:
 
 
 def ended(worker: RegistryWorker, observation: Observation) -> RegistryWorker:
-    """A run of the worker ended; telling it again changes nothing, nor does another end of it."""
+    """A run of the worker ended; telling it again changes nothing, nor does another end of it.
+
+    One older than all that is remembered is left out: it may have been counted before.
+    """
     run = (str(observation.task_id), int(observation.run_id or 0))
     known = {claim.run: claim for claim in worker.claims}
     claim = known.get(run) or Claim(*run, claimed=observation.at)
@@ -82,8 +87,10 @@ def ended(worker: RegistryWorker, observation: Observation) -> RegistryWorker:
         reason=observation.reason,
         resolved=observation.at,
     )
-    outcomes = _counted(worker.outcomes, observation)
-    return replace(worker, claims=_latest(known.values()), outcomes=outcomes)
+    claims = _latest(known.values())
+    if claim not in worker.claims and known[run] not in claims:
+        return worker
+    return replace(worker, claims=claims, outcomes=_counted(worker.outcomes, observation))
 
 
 def observed(
@@ -111,10 +118,14 @@ def quarantined(
 
 
 def _latest(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    ordered = sorted(claims, key=lambda claim: (claim.claimed, claim.run))
-    recent = ordered[-RECENT:]
-    running = [claim for claim in ordered[:-RECENT] if claim.state is None]
-    return (*running, *recent)[-MOST:]
+    """Those of which something was heard last, and all that run, by when they were taken.
+
+    So one that is forgotten is older than all others also if its end is told again.
+    """
+    heard = sorted(claims, key=lambda claim: (claim.resolved or claim.claimed, claim.run))
+    running = [claim for claim in heard[:-RECENT] if claim.state is None]
+    kept = sorted((*running, *heard[-RECENT:]), key=lambda claim: (claim.claimed, claim.run))
+    return tuple(kept[-MOST:])
 
 
 def _counted(outcomes: Mapping[str, Outcomes], observation: Observation) -> Mapping[str, Outcomes]:
