@@ -383,6 +383,7 @@ def test_each_property_has_a_scope_of_its_own(api: RegistryApi) -> None:
         (f"{TYPE}/metadata", {"documentation": "x" * 65_537}),
         (f"{TYPE}/metadata", {"documentation": "\u20ac" * 21_846}),
         (f"{TYPE}/metadata", {"payloadSchema": {"x": "y" * 65_537}}),
+        (f"{TYPE}/metadata", {"documentation": "\x01", "payloadSchema": {}}),
         (f"{TYPE}/metadata", {"payloadSchema": []}),
         (f"{TYPE}/metadata", {}),
         (f"{TYPE}/rack-1/m-1", {"extra": {"x": "y" * 16_385}}),

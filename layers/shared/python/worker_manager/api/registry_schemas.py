@@ -21,6 +21,8 @@ WorkerTypeId = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]{0,36}
 
 MOST_METADATA = 64 * 1024
 """Bytes of a payload schema, and of a documentation."""
+PRINTABLE = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$"
+"""Text with its lines, without control characters: each of those takes six bytes when stored."""
 MOST_EXTRA = 16 * 1024
 """Bytes of what a worker's declaration may say besides."""
 MOST_OBSERVATIONS = 100
@@ -86,7 +88,9 @@ class MetadataRequest(Something):
     """What a worker type is for (Markdown), and what its tasks' payload must look like."""
 
     payload_schema: Annotated[dict[str, Any], _at_most(MOST_METADATA)] = Field(default={})
-    documentation: Annotated[str, _at_most(MOST_METADATA)] = ""
+    documentation: Annotated[str, StringConstraints(pattern=PRINTABLE), _at_most(MOST_METADATA)] = (
+        ""
+    )
 
 
 class QuarantineWorkerRequest(Wire):
