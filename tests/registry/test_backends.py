@@ -26,15 +26,17 @@ from worker_manager.core.model import WorkerKey
 from worker_manager.core.moments import to_wire
 from worker_manager.core.roles import Roles
 from worker_manager.queue.embedded import EmbeddedQueue
+from worker_manager.registry.backends import remote
 from worker_manager.registry.backends.builtin import BuiltinBackend
 from worker_manager.registry.backends.events import EventsBackend
 from worker_manager.registry.backends.remote import RemoteBackend
+from worker_manager.registry.declarations import Declarations
 from worker_manager.registry.observations import Kind, Observation
 from worker_manager.store.queue_table import QueueTable
 from worker_manager.store.tables import Tables
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.clients import Client
-from worker_manager.taskcluster.observed_queue import ObservedQueue
+from worker_manager.taskcluster.observed_queue import ObservedQueue, RunEnd
 from worker_manager.taskcluster.queue_http import QueueHttp
 
 if TYPE_CHECKING:
@@ -364,3 +366,87 @@ def test_a_lack_of_time_is_shared_by_all_queues(world: World) -> None:
 def test_only_our_own_queue_can_close_a_whole_type(world: World) -> None:
     with pytest.raises(InputInvalidError, match="not a queue of ours"):
         world.backend.close(POOL, world.clock.now)
+
+
+@pytest.mark.parametrize("world", ["remote"], indirect=True)
+def test_a_quarantine_that_is_put_during_a_look_is_not_taken_for_lifted(world: World) -> None:
+    world.poll(IDLE)
+    world.look()
+    listed = world.backend._queue.claims
+    until = world.clock.now + timedelta(days=1)
+
+    def quarantined_meanwhile(queue_id: str) -> Any:
+        world.quarantine(IDLE, until)
+        return listed(queue_id)
+
+    world.backend._queue.claims = quarantined_meanwhile
+    world.look()
+
+    assert world.known(IDLE).quarantine_until == until
+    assert len(quarantines_of(world.here).history(IDLE)) == 1
+
+
+@pytest.mark.parametrize("world", ["remote"], indirect=True)
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_a_quarantine_of_an_unknown_worker_is_told_again_if_it_could_not_be(
+    world: World, is_declared: bool
+) -> None:
+    world.quarantine(IDLE, world.clock.now + timedelta(days=9))
+    world.there.delete_worker(IDLE)
+    if is_declared:
+        Declarations(world.here).worker(IDLE, {"capacity": 1}, now=world.clock.now)
+    world.poll(IDLE)
+    world.failing.append("/workers/rack-1")
+    assert world.look()["failed"] == 1
+    world.failing.clear()
+    world.look()
+    world.create()
+
+    assert world.known(IDLE).is_quarantined(world.clock.now)
+    assert world.poll(IDLE) == []
+
+
+@pytest.mark.parametrize("world", ["remote"], indirect=True)
+def test_runs_of_which_the_queue_knows_nothing_hide_no_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = [
+        Observation(
+            WorkerKey(POOL, "rack-9", f"m-{n}"),
+            Kind.CLAIM,
+            world.clock.now,
+            task_id=derived_slugid("lost", n),
+            run_id=0,
+        )
+        for n in range(3)
+    ]
+    world.here.observe(lost)
+    monkeypatch.setattr(remote, "ENDS_ASKED", 1)
+    world.create()
+    (run,) = world.poll(BUSY)
+    world.look()
+    world.end(BUSY, run, "completed")
+    for _ in range(4):
+        world.look()
+        world.clock.advance(minutes=5)
+
+    assert world.known(BUSY).claims[0].state == "completed"
+
+
+@pytest.mark.parametrize("world", ["remote"], indirect=True)
+def test_a_queue_that_tells_nonsense_stops_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = WorkerKey("proj-y/testers", "rack-1", "m-1")
+    world.create()
+    (run,) = world.poll(BUSY)
+    world.look()
+    world.end(BUSY, run, "failed")
+    world.poll(other)
+    end = RunEnd("half-done", None, world.clock.now)
+    monkeypatch.setattr(ObservedQueue, "run_end", lambda *_: end)
+
+    report = world.look()
+
+    assert (report["queues"], report["failed"]) == (1, 1)
+    assert world.here.worker(other) is not None

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 8
 """Task queues that are looked at at once."""
 ENDS_ASKED = 20
-"""Runs of one task queue of whose end the queue is asked in one look; the others later."""
+"""Runs of one task queue of whose end the queue is asked in one look; the others in turn."""
 ROTATION_SECONDS = 300
-"""How often another task queue comes first, so that a lack of time is shared by all."""
+"""How often another task queue, or run, comes first: a lack of time is shared by all."""
 ITSELF = "task-queue"
 """Who changed a quarantine that was changed there."""
 
@@ -75,7 +75,9 @@ class RemoteBackend:
                 return self._refresh_one(queue_id)
             except QueueUnavailableError as error:
                 logger.warning("a task queue was not observed", pool=queue_id, error=str(error))
-                return Counter(failed=1)
+            except Exception:
+                logger.exception("a task queue could not be observed", pool=queue_id)
+            return Counter(failed=1)
 
         with ThreadPoolExecutor(SIDE_BY_SIDE) as threads:
             for found in threads.map(look, [*names[first:], *names[:first]]):
@@ -106,16 +108,20 @@ class RemoteBackend:
         raise InputInvalidError("taskQueueId", f"{queue_id} is not a queue of ours")
 
     def _refresh_one(self, queue_id: str) -> Counter[str]:
+        # Here first: a quarantine that is written meanwhile is then newer than what we know of it,
+        # and is not taken for one that was lifted there.
+        known = dict(self._known(queue_id))
         look = _Look(
             workers=self._queue.workers(queue_id),
             claims=self._queue.claims(queue_id),
-            known=dict(self._known(queue_id)),
+            known=known,
         )
-        observations = [*self._sightings(queue_id, look), *self._ends(queue_id, look)]
-        self._registry.observe(observations)
+        # Before it is noted that they called: a quarantine that was not told is told the next time.
         for seen in look.workers:
             key = WorkerKey(queue_id, seen.group, seen.worker_id)
-            self._agree(key, seen.activity.quarantine_until, look.known.get(key))
+            self._agree(key, seen.activity.quarantine_until, known.get(key))
+        observations = [*self._sightings(queue_id, look), *self._ends(queue_id, look)]
+        self._registry.observe(observations)
         return Counter(queues=1, workers=len(look.workers), observed=len(observations))
 
     def _known(self, queue_id: str) -> Iterator[tuple[WorkerKey, RegistryWorker]]:
@@ -163,7 +169,8 @@ class RemoteBackend:
             for claim in worker.claims
             if claim.state is None and claim.run not in held
         ]
-        for key, claim in over[-ENDS_ASKED:]:
+        turn = int(self._now().timestamp() // ROTATION_SECONDS) * ENDS_ASKED % max(1, len(over))
+        for key, claim in [*over[turn:], *over[:turn]][:ENDS_ASKED]:
             end = self.outcome(key, *claim.run)
             if end is not None:
                 yield end
@@ -175,7 +182,7 @@ class RemoteBackend:
         there = there if there is not None and there > now else None
         if here == there:
             return
-        if known is not None and known.first_seen is None and here is not None:
+        if known is not None and known.first_claim is None and here is not None:
             self.quarantine(key, here, info=known.quarantine_info)
             return
         current = self._registry.worker(key)
