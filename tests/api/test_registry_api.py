@@ -42,7 +42,7 @@ def shown(api: RegistryApi, what: str = f"{TYPE}/workers", **query: str) -> list
         answer = api.ok("GET", f"{BASE}{what}", query=urlencode(query))
         (items,) = (value for value in answer.values() if isinstance(value, list))
         for item in items:
-            for key in ("workerId", "taskQueueId", "provisionerId"):
+            for key in ("workerId", "taskQueueId", "provisionerId", "workerGroup"):
                 if key in item:
                     names.append(item[key])
                     break
@@ -174,8 +174,10 @@ def test_pages_lead_to_everything_while_things_come_and_go(api: RegistryApi) -> 
     for number in range(7):
         api.see(f"m-{number}")
         api.see("w", pool=f"proj-{number}/builders")
+        api.see("w", pool="proj-0/builders", group=f"rack-{number}")
 
-    for what in ("/task-queues", "/provisioners", f"{TYPE}/workers"):
+    groups = "/task-queues/proj-0%2Fbuilders/groups"
+    for what in ("/task-queues", "/provisioners", f"{TYPE}/workers", groups):
         everything = shown(api, what)
         assert shown(api, what, limit="2") == everything
         assert len(everything) >= 7

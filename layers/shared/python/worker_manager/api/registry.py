@@ -227,6 +227,7 @@ OWN: tuple[Route[RegistryDeps], ...] = (
         f"/task-queues/{_TQ}/groups",
         f"queue:list-workers:{_TQ}",
         handler=registry_views.list_groups,
+        query=PAGING,
         response=schemas.WorkerGroupsResponse,
     ),
     _ours(

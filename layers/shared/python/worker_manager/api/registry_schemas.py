@@ -272,6 +272,7 @@ class WorkerGroupResponse(Answer):
 
 
 class WorkerGroupsResponse(Answer):
-    """The worker groups of one type."""
+    """A page of the worker groups of one type."""
 
     worker_groups: list[WorkerGroupResponse]
+    continuation_token: str | None = None

@@ -104,19 +104,21 @@ def get_task_queue(call: Call, deps: RegistryAccess) -> TaskQueueResponse:
 
 
 def list_groups(call: Call, deps: RegistryAccess) -> WorkerGroupsResponse:
-    """The worker groups of which a worker was seen in the last 30 days."""
-    since = deps.clock() - deps.registry.windows.kept
-    return WorkerGroupsResponse(
-        worker_groups=[
-            WorkerGroupResponse(
+    """A page of the worker groups of which a worker was seen in the last 30 days."""
+    since, name = deps.clock() - deps.registry.windows.kept, call.params["taskQueueId"]
+    after = paging.position(call.query, is_identifier) or ""
+
+    def found() -> Iterator[tuple[str, WorkerGroupResponse | None]]:
+        for group in deps.registry.groups(name, after=after, limit=MOST_READ + 1):
+            shown = WorkerGroupResponse(
                 worker_group=group.group,
                 first_date_active=group.first_seen,
                 last_date_active=group.last_seen,
             )
-            for group in deps.registry.groups(call.params["taskQueueId"])
-            if group.last_seen > since
-        ]
-    )
+            yield group.group, shown if group.last_seen > since else None
+
+    items, token = page(call, deps, found())
+    return WorkerGroupsResponse(worker_groups=items, **paging.with_token(token))
 
 
 def list_workers(call: Call, deps: RegistryAccess) -> ListQueueWorkersResponse:

@@ -104,10 +104,12 @@ class Registry:
         found = self.table.names(PROVISIONERS, after=after)
         return [records.to_provisioner(stored) for stored in islice(found, limit)]
 
-    def groups(self, queue_id: str) -> list[WorkerGroup]:
-        """The worker groups of a type, in order."""
-        found = self.table.names(f"{queue_id}#groups")
-        return [records.to_group(queue_id, stored) for stored in found]
+    def groups(
+        self, queue_id: str, *, after: str = "", limit: int | None = None
+    ) -> list[WorkerGroup]:
+        """The worker groups of a type, in order, seen lately or not."""
+        found = self.table.names(f"{queue_id}#groups", after=after)
+        return [records.to_group(queue_id, stored) for stored in islice(found, limit)]
 
     # What a queue saw
 
