@@ -11,6 +11,7 @@ from worker_manager.core.errors import ConflictError
 from worker_manager.queue.embedded import EmbeddedQueue
 from worker_manager.registry.declarations import Declarations
 from worker_manager.registry.entities import Claim, Outcomes
+from worker_manager.store.queue_table import QueueTable
 from worker_manager.taskcluster.credentials import Issuer
 
 from .conftest import NOON, POOL
@@ -253,3 +254,25 @@ def test_who_deletes_a_worker_loses_neither_its_tasks_nor_their_ends(world: Any)
     assert world.registry.worker(world.key()) is None
     with pytest.raises(ConflictError):
         world.queue.report_failed(task_id, 0)
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_tasks_claimed_before_something_failed_are_the_answer(
+    world: Any, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    for number in range(3):
+        world.create(number)
+    replace, calls = QueueTable.replace, iter(range(1, 9))
+
+    def throttled(*args: Any, **more: Any) -> None:
+        if next(calls) == failing:
+            raise OSError("throttled")
+        replace(*args, **more)
+
+    monkeypatch.setattr(QueueTable, "replace", throttled)
+    if failing == 1:
+        with pytest.raises(OSError, match="throttled"):
+            world.claim(tasks=3)
+        return
+    assert len(world.claim(tasks=3)) == failing - 1
+    assert world.counts() == (4 - failing, failing - 1)

@@ -25,6 +25,7 @@ from worker_manager.core.model import Json, canonical_json
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.queue import records, tasks
 from worker_manager.store.queue_rows import Listed
+from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,7 +178,8 @@ class Ledger:
     def claim(self, claimer: Claimer, *, wanted: int) -> list[Task]:
         """Claim the best waiting tasks; after a lost race go on elsewhere in the list.
 
-        Where a claimer goes on depends on its name, lest all run after each other.
+        Where a claimer goes on depends on its name, lest all run after each other.  When something
+        fails half way, those claimed by then are the answer: nobody else would work on them.
         """
         queue_id = claimer.key.pool_id
         self.settle_overdue(queue_id)
@@ -188,7 +190,14 @@ class Ledger:
         claimed: list[Task] = []
         while waiting and len(claimed) < wanted and not claimer.is_barred:
             line = waiting.popleft()
-            match self._claim(line, claimer):
+            try:
+                outcome = self._claim(line, claimer)
+            except Exception:
+                if not claimed:
+                    raise
+                logger.exception("not all tasks could be claimed", pool=queue_id)
+                return claimed
+            match outcome:
                 case _Race.OF_THE_WORKER:
                     waiting.appendleft(line)
                 case _Race.OF_THE_TASK:
