@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ import hypothesis
 import pytest
 from botocore.session import Session
 from moto import mock_aws
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.dynamodb.models import dynamodb_backends
 
 from tests.quick_moto import hurry
 from worker_manager.store.tables import TABLES, Tables
@@ -17,11 +20,19 @@ from worker_manager.store.tables import TABLES, Tables
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from moto.dynamodb.models.table import Table
+
 REGION = "us-east-1"
 SESSION = Session()
 
 hypothesis.settings.register_profile("reproducible", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("reproducible")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: looking through it for garbage again and again takes long."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -54,11 +65,22 @@ def _quick_tables() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def tables() -> Iterator[Tables]:
-    """Every table, empty, made from the models: keys, local index and all."""
+@pytest.fixture(scope="session")
+def _made_once() -> tuple[Tables, dict[str, Table]]:
+    """The models over their tables, and moto's tables: making them takes long."""
     with mock_aws():
         bound = Tables.bind({name: f"test-{name}" for name in TABLES}, SESSION, REGION)
         for name in TABLES:
             getattr(bound, name).create_table(billing_mode="PAY_PER_REQUEST", wait=True)
+        return bound, dict(dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].tables)
+
+
+@pytest.fixture
+def tables(_made_once: tuple[Tables, dict[str, Table]]) -> Iterator[Tables]:
+    """Every table, empty, made from the models: keys, local index and all."""
+    bound, made = _made_once
+    with mock_aws():
+        for table in made.values():
+            table.items.clear()
+        dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION].tables.update(made)
         yield bound

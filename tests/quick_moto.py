@@ -32,6 +32,8 @@ from moto.dynamodb.parsing.expressions import (  # type: ignore[attr-defined]
 )
 from moto.dynamodb.responses import DynamoHandler
 
+from tests.quick_queries import look_into_one_partition
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -64,6 +66,7 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
     read_expressions_once(patch)
     build_items_at_once(patch)
     copy_no_results(patch)
+    look_into_one_partition(patch)
     patch.setattr("moto.core.responses.method_names_from_class", cache(method_names_from_class))
 
 
@@ -173,12 +176,12 @@ def build_items_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def read_expressions_once(patch: pytest.MonkeyPatch) -> None:
     """It parses what it has parsed before, copies it by pickling, and goes through it ten times."""
-    slow = DepthFirstTraverser.traverse_node_recursively
+    slow = DepthFirstTraverser.traverse
 
-    def traverse(self: DepthFirstTraverser, node: Any, child_id: int = -1) -> Any:
-        kinds = self.__dict__.setdefault("kinds", self.nodes_to_be_processed())
-        self.__dict__.setdefault("nodes_to_be_processed", lambda: kinds)
-        return slow(self, node, child_id)
+    def traverse(self: DepthFirstTraverser, node: Node) -> Node:
+        kinds = self.nodes_to_be_processed()
+        self.nodes_to_be_processed = lambda: kinds
+        return slow(self, node)
 
     patch.setattr(DepthFirstTraverser, "traverse", traverse)
     patch.setattr(UpdateExpressionParser, "make", staticmethod(cache(UpdateExpressionParser.make)))
