@@ -114,4 +114,6 @@ class WorkerEnds(Construct):
             timeout_seconds=_TIMEOUT_SECONDS,
         )
         function.writes(tables.registry, *([tables.queue] if tables.queue else []))
+        # Of a quarantine that ends with its machine it tells.
+        function.publishes_to(bus).adds_to(tables.providers, partitions=OUTBOX, removes=True)
         function.consumes(queue, batch_size=_AT_ONCE, concurrency=5)

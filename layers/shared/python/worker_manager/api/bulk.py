@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from worker_manager.api.everyone import PATIENCE, take
 from worker_manager.api.found import Place, Wanted
 from worker_manager.api.paging import position, with_token
-from worker_manager.api.quarantines import FOR_EVER, end_of
+from worker_manager.api.quarantines import end_of
 from worker_manager.api.registry_views import told
 from worker_manager.api.routing import Call, Route
 from worker_manager.api.search import SEARCH_SCOPE
@@ -127,7 +127,7 @@ def _is_as_wished(found: Found, body: QuarantineWorkersRequest, now: datetime) -
     until = end_of(body, now)
     if until <= now or held is None:
         return until <= now and held is None
-    return held == until if body.quarantine_until else held > now + FOR_EVER / 2
+    return held == until if body.quarantine_until else held >= until
 
 
 def _wanted(body: QuarantineWorkersRequest) -> Wanted:

@@ -5,7 +5,7 @@ Where to read next: ``worker_manager.registry.quarantines``.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from worker_manager.api.declarations import exact_queue_id
@@ -19,8 +19,6 @@ from worker_manager.api.registry_views import (
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from worker_manager.api.deps import RegistryAccess
     from worker_manager.api.registry_schemas import (
         QuarantineWorkerRequest,
@@ -29,8 +27,9 @@ if TYPE_CHECKING:
     )
     from worker_manager.api.routing import Call
 
-FOR_EVER = timedelta(days=365_000)
-"""Until somebody says otherwise: a thousand years, as Taskcluster's own console has it."""
+FOR_EVER = datetime(3026, 1, 1, tzinfo=UTC)
+"""Until somebody says otherwise: a thousand years, as Taskcluster's own console has it; always the
+same moment, so that saying it again changes nothing."""
 
 
 def quarantine_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
@@ -73,4 +72,4 @@ def end_of(body: QuarantineWorkerRequest, now: datetime) -> datetime:
     """When a quarantine ends that a body asks for."""
     if body.quarantine_until is not None:
         return body.quarantine_until
-    return now + FOR_EVER if body.quarantined else now
+    return FOR_EVER if body.quarantined else now

@@ -100,8 +100,6 @@ class QuarantineTable:
         found = self._table.items.query(QUARANTINED, beyond, consistent_read=True, limit=limit)
         return [to_quarantined(item.sk) for item in found]
 
-    # What is allowed within a minute
-
     def _changes(self, key: WorkerKey, limit: int | None = None) -> Iterator[RegistryItem]:
         found: Iterator[RegistryItem] = self._table.items.query(
             f"{key.pool_id}#changes",
