@@ -69,7 +69,12 @@ def test_what_an_ended_worker_claimed_is_pending_again_within_seconds(
     pool_id = "journey-queue/ended"
     [task_id] = create_tasks(world.queue, pool_id, 1, seconds=1)
     claim_one(world, pool_id)
-    end = {"workerPoolId": pool_id, **WORKER, "timestamp": to_wire(datetime.now(UTC))}
+    end = {
+        "workerPoolId": pool_id,
+        "providerId": "aws",
+        **WORKER,
+        "timestamp": to_wire(datetime.now(UTC)),
+    }
     stage.client("events").put_events(
         Entries=[
             {
