@@ -15,6 +15,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from botocore.auth import SigV4Auth
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.core.utils import camelcase_to_underscores, method_names_from_class
@@ -23,22 +24,16 @@ from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 from moto.dynamodb.models.table import Table
 from moto.dynamodb.models.utilities import bytesize
-from moto.dynamodb.parsing.ast_nodes import (  # type: ignore[attr-defined]
-    DepthFirstTraverser,
-    Node,
-)
-from moto.dynamodb.parsing.expressions import (  # type: ignore[attr-defined]
-    UpdateExpressionParser,
-)
 from moto.dynamodb.responses import DynamoHandler
 
+from tests.quick_expressions import read_expressions_once
 from tests.quick_queries import look_into_one_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pytest
-    from botocore.awsrequest import AWSPreparedRequest
+    from botocore.awsrequest import AWSPreparedRequest, AWSRequest
 
 _ENDPOINT = re.compile(r"https://dynamodb\.([a-z0-9-]+)\.amazonaws\.com/")
 _SHORT = frozenset(
@@ -62,6 +57,7 @@ _MOST_BYTES = 405_000
 def hurry(patch: pytest.MonkeyPatch) -> None:
     """Do all of it."""
     ask_tables_directly(patch)
+    sign_no_requests(patch)
     keep_back_what_is_written(patch)
     read_expressions_once(patch)
     build_items_at_once(patch)
@@ -105,6 +101,17 @@ def _encoded(value: Any) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     raise TypeError(f"{type(value)} is no JSON")
+
+
+def sign_no_requests(patch: pytest.MonkeyPatch) -> None:
+    """Nobody reads the signatures."""
+    slow = SigV4Auth.add_auth
+
+    def add_auth(self: SigV4Auth, request: AWSRequest) -> None:
+        if self._service_name != "dynamodb":  # type: ignore[attr-defined]
+            slow(self, request)
+
+    patch.setattr(SigV4Auth, "add_auth", add_auth)
 
 
 def keep_back_what_is_written(patch: pytest.MonkeyPatch) -> None:
@@ -172,27 +179,3 @@ def build_items_at_once(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Item, "__init__", build)
     patch.setattr(Item, "project", project)
-
-
-def read_expressions_once(patch: pytest.MonkeyPatch) -> None:
-    """It parses what it has parsed before, copies it by pickling, and goes through it ten times."""
-    slow = DepthFirstTraverser.traverse
-
-    def traverse(self: DepthFirstTraverser, node: Node) -> Node:
-        kinds = self.nodes_to_be_processed()
-        self.nodes_to_be_processed = lambda: kinds
-        return slow(self, node)
-
-    patch.setattr(DepthFirstTraverser, "traverse", traverse)
-    patch.setattr(UpdateExpressionParser, "make", staticmethod(cache(UpdateExpressionParser.make)))
-    patch.setattr(Node, "__deepcopy__", _copy_of, raising=False)
-
-
-def _copy_of(node: Node, memo: dict[int, Any]) -> Node:
-    found: Node = copy.copy(node)
-    if node.children is not None:
-        found.children = [copy.deepcopy(child, memo) for child in node.children]
-        for child in found.children:
-            if isinstance(child, Node):
-                child.set_parent(found)
-    return found

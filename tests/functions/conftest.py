@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from moto import mock_aws
-from moto.core.serialize import ResponseSerializer
 
 from infra.local.clouds.ec2 import Ec2Cloud, Ec2Server
 from tests.functions.deployed import DeployedStage
@@ -16,19 +15,6 @@ from tests.infra.virtual_clock import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-@pytest.fixture(autouse=True)
-def _quick_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let moto write attribute values as they are; it looks for each type in six spellings."""
-    slow = ResponseSerializer.get_value
-
-    def get_value(self: ResponseSerializer, value: Any, key: str, shape: Any) -> Any:
-        if isinstance(value, dict) and shape.parent.name == "AttributeValue":
-            return value.get(key)
-        return slow(self, value, key, shape)
-
-    monkeypatch.setattr(ResponseSerializer, "get_value", get_value)
 
 
 @pytest.fixture
