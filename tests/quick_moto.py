@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.auth import SigV4Auth
+from botocore.hooks import EventAliaser
 from moto.core.botocore_stubber import BotocoreStubber
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.core.utils import camelcase_to_underscores, method_names_from_class
@@ -58,6 +59,7 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
     """Do all of it."""
     ask_tables_directly(patch)
     sign_no_requests(patch)
+    name_events_once(patch)
     keep_back_what_is_written(patch)
     read_expressions_once(patch)
     build_items_at_once(patch)
@@ -112,6 +114,19 @@ def sign_no_requests(patch: pytest.MonkeyPatch) -> None:
             slow(self, request)
 
     patch.setattr(SigV4Auth, "add_auth", add_auth)
+
+
+def name_events_once(patch: pytest.MonkeyPatch) -> None:
+    """Sessions and clients are many; each looks for the older names of the same events."""
+    slow = EventAliaser._alias_event_name  # type: ignore[attr-defined]
+    known: dict[str, str] = {}
+
+    def alias(self: EventAliaser, name: str) -> str:
+        if name not in known:
+            known[name] = slow(self, name)
+        return known[name]
+
+    patch.setattr(EventAliaser, "_alias_event_name", alias)
 
 
 def keep_back_what_is_written(patch: pytest.MonkeyPatch) -> None:

@@ -120,8 +120,9 @@ def _loader(_path: str | None = None) -> Loader:
     return create_loader()
 
 
+@cache
 def _client(service: str) -> Any:
-    """A client whose session has read from disk before; boto3's own is made anew by each mock."""
+    """A client for all stages; boto3's own session is made anew by each mock."""
     session = Session()
     session.register_component("data_loader", _loader())
     make: Any = boto3.Session(botocore_session=session).client

@@ -13,6 +13,8 @@ import pytest
 from tests.functions.deployed import ROOT, folder_of, function_names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.functions.deployed import DeployedStage
 
 SDKS = {
@@ -41,15 +43,74 @@ LIKE_AWS = ("-azure", "-google")
 """Their code is that of the function of AWS but for the cloud itself, which is loaded by name."""
 
 
+SHARED = "boto3, botocore.session, pydantic, pynamodb.models, aws_lambda_powertools"
+"""What nearly all functions load: it is loaded once, and the rest in a copy of that process."""
+LOADER = f"""
+import json, os, sys, traceback
+import {SHARED}
+
+for line in sys.stdin:
+    case = json.loads(line)
+    if not os.fork():
+        os.environ.clear()
+        os.environ.update(case["environment"])
+        found = None
+        try:
+            exec(case["code"], {{}})
+            found = sorted(sys.modules)
+        except BaseException:
+            traceback.print_exc()
+        print(json.dumps(found), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+class Loader:
+    """A process that tells what is loaded after some code."""
+
+    def __init__(self, process: subprocess.Popen[str], stage: DeployedStage) -> None:
+        self._process = process
+        self._stage = stage
+
+    def loaded_by(self, name: str, *lines: str) -> list[str]:
+        """The modules that are loaded after these lines, with a function's environment."""
+        environment = {
+            **self._stage.environment(name),
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+        case = {"environment": environment, "code": "\n".join(lines)}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(case), file=self._process.stdin, flush=True)
+        found: list[str] | None = json.loads(self._process.stdout.readline())
+        assert found is not None, "it failed: see what it wrote"
+        return found
+
+
+@pytest.fixture(scope="module")
+def loader(shared: DeployedStage) -> Iterator[Loader]:
+    with subprocess.Popen(
+        [sys.executable, "-c", LOADER],
+        env={
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "layers/shared/python")]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield Loader(process, shared)
+
+
 @pytest.mark.parametrize("name", [n for n in function_names() if not n.endswith(LIKE_AWS)])
-def test_a_function_loads_only_what_is_its_business(shared: DeployedStage, name: str) -> None:
-    loads_wiring = "from worker_manager.wiring import loops" if name in BUILD else ""
-    loaded = loaded_by(
-        shared,
+def test_a_function_loads_only_what_is_its_business(loader: Loader, name: str) -> None:
+    loaded = loader.loaded_by(
         name,
         f"import functions.{folder_of(name)}.handler",
         "from worker_manager.wiring import base",
-        loads_wiring,
+        "from worker_manager.wiring import loops" if name in BUILD else "",
         BUILD.get(name, ""),
     )
 
@@ -59,10 +120,9 @@ def test_a_function_loads_only_what_is_its_business(shared: DeployedStage, name:
 
 
 @pytest.mark.parametrize("cloud", SDKS)
-def test_functions_of_a_cloud_load_no_other_clouds_sdk(shared: DeployedStage, cloud: str) -> None:
+def test_functions_of_a_cloud_load_no_other_clouds_sdk(loader: Loader, cloud: str) -> None:
     handlers = [folder_of(name) for name in function_names() if name.endswith(f"-{cloud}")]
-    loaded = loaded_by(
-        shared,
+    loaded = loader.loaded_by(
         f"scan-pool-{cloud}",
         *(f"import functions.{handler}.handler" for handler in handlers),
         "from worker_manager.providers.registry import load_cloud",
@@ -72,27 +132,6 @@ def test_functions_of_a_cloud_load_no_other_clouds_sdk(shared: DeployedStage, cl
     others = [package for name in SDKS if name != cloud for package in SDKS[name]]
     assert within(loaded, [*NOBODY, *NO_LOOP, *others]) == []
     assert within(loaded, [f"worker_manager.providers.{cloud}"])
-
-
-def loaded_by(shared: DeployedStage, name: str, *lines: str) -> list[str]:
-    """The modules that a process has loaded after these lines, with a function's environment."""
-    code = "\n".join(("import json, sys", *lines, "print(json.dumps(sorted(sys.modules)))"))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={
-            **shared.environment(name),
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "layers/shared/python")]),
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: list[str] = json.loads(done.stdout)
-    return found
 
 
 def within(modules: list[str], packages: list[str]) -> list[str]:
