@@ -60,10 +60,10 @@ check: setup
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-# Journeys share the machine's two cores with an emulator: one after the other.
+# Journeys share the machine's two cores with an emulator: one after the other, where they are.
 test: setup
 	$(PYTHON) -m pytest -n 2 --dist loadfile -m 'not journey'
-	$(PYTHON) -m pytest -m journey
+	$(PYTHON) -m pytest -m journey tests/benchmarks tests/journeys
 
 bench: setup
 	$(PYTHON) -m tests.benchmarks

@@ -24,9 +24,18 @@ if TYPE_CHECKING:
 
 REGION = "us-east-1"
 SESSION = Session()
+JOURNEYS = ("benchmarks", "journeys")
+"""Folders; see the Makefile."""
 
 hypothesis.settings.register_profile("reproducible", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("reproducible")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """``make test`` looks for journeys in two folders only: importing all takes long."""
+    for item in items:
+        if item.get_closest_marker("journey") and item.path.parent.name not in JOURNEYS:
+            raise pytest.UsageError(f"{item.nodeid} is a journey, but in neither of {JOURNEYS}")
 
 
 def pytest_collection_finish() -> None:
