@@ -93,7 +93,7 @@ PLAIN = Script(
     tasks={STEADY: 18, SCARCE: 10, SILENT: 2, GOOGLE: 8, AZURE: 8},
     errors={SILENT: "never-claimed"},
     clouds={"ec2": {"capacity": [{"place": FULL_REGION, "count": 0}]}},
-    longest_seconds=110,
+    longest_seconds=300,
 )
 
 _KEPT_VOLUME = {

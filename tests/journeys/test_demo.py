@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.journey
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(420)
 def test_the_demo_ends_well_and_says_what_happened(tmp_path: Path) -> None:
     played = subprocess.run(
         [sys.executable, "-m", "infra.local.demo"],
@@ -27,7 +27,7 @@ def test_the_demo_ends_well_and_says_what_happened(tmp_path: Path) -> None:
         env=clean_environment(home=tmp_path, path=str(ROOT / ".venv" / "bin")),
         capture_output=True,
         text=True,
-        timeout=190,
+        timeout=400,
         check=False,
     )
     assert played.returncode == 0, played.stdout + played.stderr

@@ -254,7 +254,7 @@ def test_what_cannot_be_removed_is_told_and_what_is_gone_is_done(azure: AzureSta
 
 @pytest.mark.parametrize("action", ["disks.listAll", "resourceGroups.list", "deployments.list"])
 def test_a_list_of_leftovers_that_fails_is_an_error(azure: AzureStage, action: str) -> None:
-    """Each time: another list of the test before may still be on its way, as nobody waits for it."""
+    """Each time: a list that the test before no longer waits for may still be on its way."""
     azure.cloud.faults.add(ArmFault(FaultKind.ERROR, action, times=None))
     with pytest.raises(CloudUnavailableError):
         leftovers(azure)
