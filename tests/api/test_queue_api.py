@@ -179,6 +179,22 @@ def test_workers_are_remembered_and_put_aside(client: Callable[..., Any]) -> Non
     assert len(queue.listWorkers("proj-x", "pool-1", query=query)["workers"]) == 1
 
 
+def test_the_registry_has_the_queues_own_methods_too(client: Callable[..., Any]) -> None:
+    queue = client()
+    expires = to_wire(now() + timedelta(days=2))
+    assert queue.declareWorker(*WORKER, {"expires": expires})["expires"] == expires
+
+    [provisioner] = queue.listProvisioners()["provisioners"]
+    assert provisioner == queue.getProvisioner("proj-x")
+    [worker_type] = queue.listWorkerTypes("proj-x", query={"limit": "1"})["workerTypes"]
+    assert worker_type == queue.getWorkerType("proj-x", "pool-1")
+    [task_queue] = queue.listTaskQueues()["taskQueues"]
+    assert task_queue == queue.getTaskQueue(POOL)
+    assert worker_type.items() >= task_queue.items()
+    with pytest.raises(taskcluster.exceptions.TaskclusterRestFailure, match="not supported"):
+        queue.listProvisioners(query={"includeInactive": "true"})
+
+
 def test_creating_needs_the_scopes_of_just_this_task(client: Callable[..., Any]) -> None:
     creator = client("test/creator")
     creator.createTask(TASK, a_task())
@@ -204,6 +220,13 @@ def test_everything_but_pings_needs_scopes(client: Callable[..., Any]) -> None:
         lambda: claim(poor),
         lambda: poor.reclaimTask(TASK, "0"),
         lambda: poor.reportCompleted(TASK, "0"),
+        poor.listProvisioners,
+        lambda: poor.getProvisioner("proj-x"),
+        lambda: poor.listWorkerTypes("proj-x"),
+        lambda: poor.getWorkerType("proj-x", "pool-1"),
+        poor.listTaskQueues,
+        lambda: poor.getTaskQueue(POOL),
+        lambda: poor.declareWorker(*WORKER, {"expires": to_wire(now())}),
         lambda: poor.listWorkers("proj-x", "pool-1"),
         lambda: poor.getWorker(*WORKER),
         lambda: poor.quarantineWorker(*WORKER, {"quarantineUntil": to_wire(now())}),

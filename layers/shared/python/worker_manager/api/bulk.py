@@ -16,7 +16,7 @@ from worker_manager.api.everyone import PATIENCE, take
 from worker_manager.api.found import Place, Wanted
 from worker_manager.api.paging import position, with_token
 from worker_manager.api.quarantines import end_of
-from worker_manager.api.registry_views import told
+from worker_manager.api.registry_answers import told
 from worker_manager.api.routing import Call, Route
 from worker_manager.api.search import SEARCH_SCOPE
 from worker_manager.api.search_schemas import (

@@ -9,19 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api.refusals import input_error, not_found
+from worker_manager.api.registry_answers import provisioner, worker_answer, worker_type
 from worker_manager.api.registry_schemas import (
     MetadataResponse,
     ProvisionerResponse,
     QueueWorkerResponse,
     WorkerTypeResponse,
 )
-from worker_manager.api.registry_views import (
-    provisioner,
-    queue_id,
-    worker_answer,
-    worker_key,
-    worker_type,
-)
+from worker_manager.api.registry_views import queue_id, worker_key
 from worker_manager.core.ids import is_pool_id
 from worker_manager.core.scopes import AllOf
 from worker_manager.registry.entities import Metadata
@@ -50,7 +45,8 @@ def property_scopes(prefix: str) -> Callable[[Mapping[str, str], Any], Expressio
 def declare_provisioner(call: Call, deps: RegistryAccess) -> ProvisionerResponse:
     """Say something of a provisioner, seen or not: it is then shown for longer.
 
-    ``expires`` tells for how long after each sighting, from an hour to 30 days.
+    ``expires`` tells for how long after each sighting, from an hour to 30 days; null takes that
+    back.
     """
     now = deps.clock()
     name = call.params["provisionerId"]
@@ -61,7 +57,8 @@ def declare_provisioner(call: Call, deps: RegistryAccess) -> ProvisionerResponse
 def declare_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
     """Say something of a worker type, seen or not.
 
-    ``expires`` tells for how long after each sighting it is shown, from an hour to 30 days.
+    ``expires`` tells for how long after each sighting it is shown, from an hour to 30 days; null
+    takes that back.
     """
     now, name = deps.clock(), exact_queue_id(call)
     said = _said(call, now)
@@ -69,14 +66,15 @@ def declare_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
 
 
 def declare_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
-    """Say something of a worker, which then counts as seen; its end never moves backward."""
+    """Say something of a worker, which then counts as seen; its end never moves backward.
+
+    A boot time or capacity that is null is taken back.
+    """
     exact_queue_id(call)
     body = call.body
-    fields = body.model_fields_set
-    said = {name: getattr(body, name) for name in ("boot_time", "extra", "capacity")}
-    said["explicit_expires"] = body.expires
-    known = {"explicit_expires" if name == "expires" else name for name in fields}
-    said = {name: value for name, value in said.items() if name in known and value is not None}
+    said = {name: getattr(body, name) for name in body.model_fields_set if name != "expires"}
+    if body.expires is not None:
+        said["explicit_expires"] = body.expires
     worker = deps.declarations.worker(worker_key(call), said, now=deps.clock())
     return worker_answer(worker, deps)
 
@@ -140,10 +138,10 @@ def _said(call: Call, now: datetime) -> dict[str, Any]:
     said = {name: getattr(body, name) for name in body.model_fields_set if name != "expires"}
     if "hardware" in said:
         said["is_hardware"] = said.pop("hardware")
-    if body.expires is not None:
-        if body.expires <= now:
+    if "expires" in body.model_fields_set:
+        if body.expires is not None and body.expires <= now:
             raise input_error("expires: is past")
-        said["window"] = body.expires - now
+        said["window"] = body.expires and body.expires - now
     return said
 
 

@@ -9,13 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from worker_manager.api.declarations import exact_queue_id
+from worker_manager.api.registry_answers import quarantine_detail, task_queue, worker_answer
 from worker_manager.api.registry_schemas import QuarantinesResponse
-from worker_manager.api.registry_views import (
-    quarantine_detail,
-    task_queue,
-    worker_answer,
-    worker_key,
-)
+from worker_manager.api.registry_views import worker_key
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:

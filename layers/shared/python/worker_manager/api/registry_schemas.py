@@ -17,7 +17,6 @@ from worker_manager.api.validation import Answer, Description, Identifier, Momen
 
 Stability = Literal["experimental", "stable", "deprecated"]
 Info = Annotated[str, StringConstraints(max_length=4_000)]
-WorkerTypeId = Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]{0,36}[a-z0-9])?$")]
 
 MOST_METADATA = 64 * 1024
 """Bytes of a payload schema, and of a documentation."""
@@ -62,7 +61,7 @@ class Something(Wire):
 
 
 class ProvisionerRequest(Something):
-    """What is said of a provisioner; what is left out stays."""
+    """What is said of a provisioner; what is left out stays, a null ``expires`` is the usual."""
 
     stability: Stability = "experimental"
     description: Description = ""

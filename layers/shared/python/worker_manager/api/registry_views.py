@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from worker_manager.api import paging
 from worker_manager.api.refusals import not_found
+from worker_manager.api.registry_answers import (
+    provisioner,
+    task_queue,
+    worker_answer,
+    worker_item,
+    worker_type,
+)
 from worker_manager.api.registry_schemas import (
     ListProvisionersResponse,
     ListQueueWorkersResponse,
     ListTaskQueuesResponse,
     ListWorkerTypesResponse,
     ProvisionerResponse,
-    QuarantineDetail,
     QueueWorkerResponse,
-    RecentTask,
-    RunName,
     TaskQueueResponse,
     WorkerGroupResponse,
     WorkerGroupsResponse,
@@ -32,16 +36,12 @@ from worker_manager.registry import windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
 
     from pydantic import BaseModel
 
     from worker_manager.api.deps import RegistryAccess
     from worker_manager.api.routing import Call
     from worker_manager.registry.entities import (
-        Claim,
-        Provisioner,
-        QuarantineChange,
         RegistryWorker,
         WorkerType,
     )
@@ -136,7 +136,7 @@ def list_workers(call: Call, deps: RegistryAccess) -> ListQueueWorkersResponse:
             )
             is_held = "true" if worker.is_quarantined(now) else "false"
             is_wanted = is_shown and wanted in (None, is_held)
-            yield f"{key.group}#{key.worker_id}", _item(worker, now) if is_wanted else None
+            yield f"{key.group}#{key.worker_id}", worker_item(worker, now) if is_wanted else None
 
     items, token = page(call, deps, found())
     return ListQueueWorkersResponse(workers=items, **paging.with_token(token))
@@ -149,102 +149,6 @@ def get_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
     if found is None:
         raise not_found(f"Worker {key.group}/{key.worker_id} of {key.pool_id} is not known")
     return worker_answer(found, deps)
-
-
-def worker_answer(worker: RegistryWorker, deps: RegistryAccess) -> QueueWorkerResponse:
-    """A worker with its history."""
-    key = worker.key
-    known = deps.registry.worker_type(key.pool_id)
-    rules = deps.registry.windows
-    is_hardware = known is not None and known.is_hardware
-    provisioner_id, _, type_name = key.pool_id.partition("/")
-    changes = deps.quarantines.history(key) if worker.quarantine_until else []
-    return QueueWorkerResponse(
-        provisioner_id=provisioner_id,
-        worker_type=type_name,
-        task_queue_id=key.pool_id,
-        worker_group=key.group,
-        worker_id=key.worker_id,
-        recent_tasks=[recent(claim) for claim in worker.claims],
-        expires=windows.worker_expires(worker, rules, is_hardware=is_hardware),
-        quarantine_details=[quarantine_detail(change) for change in reversed(changes)],
-        **told(
-            quarantine_until=worker.quarantine_until,
-            first_claim=worker.first_claim,
-            last_date_active=worker.last_seen,
-            boot_time=worker.boot_time,
-            capacity=worker.capacity,
-            extra=dict(worker.extra) or None,
-        ),
-    )
-
-
-def provisioner(
-    one: Provisioner, deps: RegistryAccess, *, sticks: bool | None = None
-) -> ProvisionerResponse:
-    """A provisioner as it is told; ``sticks`` is whether any of its types has metadata."""
-    if sticks is None:
-        types = deps.registry.worker_types(provisioner_id=one.provisioner_id)
-        sticks = any(found.has_metadata for found in types)
-    expires = windows.provisioner_expires(one, deps.registry.windows, has_metadata=sticks)
-    return ProvisionerResponse(
-        provisioner_id=one.provisioner_id,
-        stability=one.declaration.stability,
-        description=one.declaration.description,
-        expires=expires,
-        **told(last_date_active=one.last_seen),
-    )
-
-
-def worker_type(one: WorkerType, deps: RegistryAccess) -> WorkerTypeResponse:
-    """A worker type as it is told."""
-    return WorkerTypeResponse(
-        provisioner_id=one.provisioner_id, worker_type=one.worker_type, **_type_facts(one, deps)
-    )
-
-
-def task_queue(one: WorkerType, deps: RegistryAccess) -> TaskQueueResponse:
-    """A worker type by its task queue, as it is told."""
-    return TaskQueueResponse(**_type_facts(one, deps))
-
-
-def _type_facts(one: WorkerType, deps: RegistryAccess) -> dict[str, Any]:
-    return {
-        "task_queue_id": one.queue_id,
-        "stability": one.declaration.stability,
-        "description": one.declaration.description,
-        "expires": windows.type_expires(one, deps.registry.windows),
-        **told(
-            last_date_active=one.last_seen,
-            hardware=one.is_hardware or None,
-            closed_until=one.closed_until if one.is_closed(deps.clock()) else None,
-        ),
-    }
-
-
-def quarantine_detail(change: QuarantineChange) -> QuarantineDetail:
-    """A change of a quarantine as it is told."""
-    return QuarantineDetail(
-        client_id=change.client_id,
-        updated_at=change.at,
-        quarantine_until=change.until,
-        quarantine_info=change.info,
-    )
-
-
-def recent(claim: Claim) -> RecentTask:
-    """A claim as it is told."""
-    return RecentTask(
-        task_id=claim.task_id,
-        run_id=claim.run_id,
-        claimed=claim.claimed,
-        **told(state=claim.state, reason_resolved=claim.reason, resolved=claim.resolved),
-    )
-
-
-def told(**facts: Any) -> dict[str, Any]:
-    """Those of the facts that are known."""
-    return {name: value for name, value in facts.items() if value is not None}
 
 
 def queue_id(call: Call) -> str:
@@ -307,20 +211,6 @@ def _workers(call: Call, deps: RegistryAccess, name: str) -> Iterator[RegistryWo
         workers, after = deps.registry.workers(name, limit=at_once, after=after)
         at_once = AT_ONCE
         yield from workers
-
-
-def _item(worker: RegistryWorker, now: datetime) -> WorkerItem:
-    latest = worker.claims[-1] if worker.claims else None
-    return WorkerItem(
-        worker_group=worker.key.group,
-        worker_id=worker.key.worker_id,
-        **told(
-            first_claim=worker.first_claim,
-            last_date_active=worker.last_seen,
-            latest_task=latest and RunName(task_id=latest.task_id, run_id=latest.run_id),
-            quarantine_until=worker.quarantine_until if worker.is_quarantined(now) else None,
-        ),
-    )
 
 
 def _with_inactive(call: Call) -> bool:

@@ -12,8 +12,8 @@ from worker_manager.api import paging
 from worker_manager.api.everyone import take
 from worker_manager.api.found import Place, Wanted
 from worker_manager.api.refusals import input_error
+from worker_manager.api.registry_answers import told
 from worker_manager.api.registry_schemas import RunName
-from worker_manager.api.registry_views import told
 from worker_manager.api.routing import PAGING, Call, Route
 from worker_manager.api.search_schemas import (
     SearchedWorker,

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api.everyone import PATIENCE, known
+from worker_manager.api.registry_answers import quarantine_detail, recent, task_queue, told
 from worker_manager.api.registry_schemas import RunName
-from worker_manager.api.registry_views import quarantine_detail, recent, task_queue, told
 from worker_manager.api.routing import Call, Route
 from worker_manager.api.search_schemas import (
     DeclaredPart,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.api.registry_views import told
+from worker_manager.api.registry_answers import told
 from worker_manager.registry import figures
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.api import paging
 from worker_manager.api.everyone import AT_ONCE, known
 from worker_manager.api.refusals import not_found
-from worker_manager.api.registry_views import list_task_queues, told, worker_key
+from worker_manager.api.registry_answers import told
+from worker_manager.api.registry_views import list_task_queues, worker_key
 from worker_manager.api.routing import Call, Route
 from worker_manager.api.search_schemas import (
     TaskQueueStats,
