@@ -9,9 +9,10 @@ import pytest
 
 from tests.api.registry_world import BASE, POOL, RegistryApi
 from tests.api.world import TOKEN
+from tests.factories import a_worker
 from worker_manager.api import bulk
 from worker_manager.core.errors import QueueUnavailableError
-from worker_manager.core.model import WorkerKey
+from worker_manager.core.model import State, WorkerKey
 from worker_manager.core.moments import to_wire
 from worker_manager.registry.backends.builtin import BuiltinBackend
 from worker_manager.taskcluster.clients import Client
@@ -77,6 +78,35 @@ def test_all_that_a_filter_finds_are_quarantined_and_released(api: RegistryApi) 
     assert changed(post(api, {**FREE, "filter": freeing})) == ["m-2"]
     assert held(api) == ["m-0", "m-1", "m-3"]
     assert api.bus.names() == ["worker-quarantined"] * 4 + ["worker-released"]
+
+
+PICKS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, ["m-0", "m-1", "m-2", "m-3", "ours"]),
+    ({"q": "M-2"}, ["m-2"]),
+    ({"state": "running"}, ["ours"]),
+    ({"state": "stopped"}, ["over"]),
+    ({"health": "gone"}, ["over"]),
+    ({"providerId": "aws"}, ["ours"]),
+    ({"providerId": "none", "q": "m-1"}, ["m-1"]),
+    ({"launchConfigId": "lc-a"}, ["ours"]),
+    ({"launchConfigId": "lc-b"}, []),
+]
+
+
+def test_machines_that_have_ended_are_taken_only_where_they_are_named(api: RegistryApi) -> None:
+    states = {"ours": State.RUNNING, "over": State.STOPPED}
+    for name, state in states.items():
+        worker = a_worker(name, pool_id=POOL, group="rack-1", state=state)
+        api.deps.stores.workers.put_new(worker)
+    for wanted, expected in PICKS:
+        body = {**ALL, "filter": {"taskQueueId": POOL, **wanted}, "dryRun": True}
+        workers = post(api, body)["workers"]
+        assert [one["workerId"] for one in workers] == expected, wanted
+        named = {one["workerId"]: one["state"] for one in workers}
+        assert named == {name: states.get(name, "standalone") for name in expected}
+    post(api, {**ALL, "filter": {"taskQueueId": POOL, "state": "stopped"}})
+    assert held(api) == ["over"]
+    assert changed(post(api, FREE)) == ["over"]
 
 
 def test_asking_again_changes_nothing(api: RegistryApi) -> None:

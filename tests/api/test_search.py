@@ -159,22 +159,26 @@ def test_what_has_been_silent_for_long_or_stopped_long_ago_is_not_found(api: Reg
 
 FILTERS: list[tuple[dict[str, str], list[str]]] = [
     ({"q": "m-"}, ["m-1", "m-2"]),
-    ({"workerGroup": "rack-1"}, ["held", "m-1", "m-2"]),
+    ({"q": "M-"}, ["m-1", "m-2"]),
+    ({"q": "over"}, ["Over"]),
+    ({"workerGroup": "rack-1"}, ["Over", "held", "m-1", "m-2"]),
     ({"workerGroup": "rack-2"}, ["away"]),
     ({"workerGroup": "rack-0"}, []),
     ({"state": "standalone"}, ["held", "m-2", "away"]),
     ({"state": "running"}, ["m-1"]),
     ({"quarantined": "true"}, ["held"]),
     ({"quarantined": "true", "state": "running"}, []),
-    ({"quarantined": "false"}, ["m-1", "m-2", "away"]),
+    ({"state": "stopped"}, ["Over"]),
+    ({"quarantined": "false"}, ["Over", "m-1", "m-2", "away"]),
     ({"health": "failing"}, ["m-2"]),
     ({"health": "unknown"}, ["held"]),
     ({"health": "silent"}, ["away"]),
+    ({"health": "gone"}, ["Over"]),
     ({"health": "ok"}, ["m-1"]),
-    ({"providerId": "aws"}, ["m-1"]),
+    ({"providerId": "aws"}, ["Over", "m-1"]),
     ({"providerId": "none", "q": "m"}, ["m-2"]),
-    ({"launchConfigId": "lc-a"}, ["m-1"]),
-    ({"provisionerId": "proj-x"}, ["held", "m-1", "m-2", "away"]),
+    ({"launchConfigId": "lc-a"}, ["Over", "m-1"]),
+    ({"provisionerId": "proj-x"}, ["Over", "held", "m-1", "m-2", "away"]),
     ({"provisionerId": "proj"}, []),
     ({"taskQueueId": POOL, "q": "m-2"}, ["m-2"]),
     ({"taskQueueId": OTHER}, []),
@@ -186,6 +190,8 @@ def test_filters_let_only_those_through_that_match(api: RegistryApi) -> None:
     api.see("away", group="rack-2")
     api.clock.advance(hours=3)
     put(api, "m-1")
+    put(api, "Over", state=State.STOPPED)
+    api.see("Over")
     api.see("m-1")
     api.see("m-2")
     end(api, "exception", runs=5, worker_id="m-2")

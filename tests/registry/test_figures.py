@@ -63,11 +63,29 @@ def test_runs_of_all_workers_within_a_week_are_added() -> None:
         ({"outcomes": {TODAY: Outcomes(3, 2)}}, Health.OK),
         ({"outcomes": {TODAY: Outcomes(2, 0, 3)}, "last_seen": NOON - DAY}, Health.FAILING),
         ({"outcomes": {TODAY: Outcomes(0, 4)}}, Health.OK),
+        ({"outcomes": {TODAY: Outcomes(3, 3)}, "gone": NOON}, Health.GONE),
+        ({"first_seen": None, "last_seen": None, "gone": NOON}, Health.GONE),
     ],
 )
 def test_health_is_the_first_that_fits(facts: dict[str, Any], expected: Health) -> None:
-    assert figures.health(a_machine(**facts), NOON) is expected
-    assert figures.health(None, NOON) is Health.UNKNOWN
+    assert figures.health(a_machine(**facts), None, NOON) is expected
+    assert figures.health(None, None, NOON) is Health.UNKNOWN
+
+
+def test_a_machine_is_gone_when_anybody_says_so_but_not_one_made_since() -> None:
+    gone = a_machine(gone=NOON)
+    before, since = (a_worker("m-1", created=at) for at in (NOON - DAY, NOON + HOUR))
+    stopped = a_worker("m-1", state=State.STOPPED, created=NOON + HOUR)
+    cases = [
+        (None, before, Health.UNKNOWN),
+        (None, stopped, Health.GONE),
+        (a_machine(), before, Health.OK),
+        (a_machine(), stopped, Health.GONE),
+        (gone, before, Health.GONE),
+        (gone, since, Health.OK),
+    ]
+    for worker, row, expected in cases:
+        assert figures.health(worker, row, NOON) is expected
 
 
 def test_the_latest_boot_that_anybody_told_of_counts_else_the_latest_first_sign() -> None:

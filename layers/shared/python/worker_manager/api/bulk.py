@@ -25,6 +25,7 @@ from worker_manager.api.search_schemas import (
     QuarantineWorkersResponse,
 )
 from worker_manager.core.errors import QueueUnavailableError
+from worker_manager.registry.figures import Health
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from worker_manager.api.deps import RegistryDeps
     from worker_manager.api.found import Found
+    from worker_manager.api.search_schemas import StateName
     from worker_manager.core.model import WorkerKey
 
 MOST_A_MINUTE = 600
@@ -48,6 +50,7 @@ class Step:
     """One worker that was found, and what is to be done with it."""
 
     key: WorkerKey
+    state: StateName
     is_refused: bool
     is_change: bool
     is_done: bool
@@ -59,7 +62,8 @@ class Step:
         scope = f"queue:quarantine-worker:{key.pool_id}/{key.group}/{key.worker_id}"
         is_refused = not call.satisfies(scope)
         is_change = not is_refused and not _is_as_wished(found, call.body, now)
-        return cls(key, is_refused, is_change, is_done=not is_change or call.body.dry_run)
+        is_done = not is_change or call.body.dry_run
+        return cls(key, found.state, is_refused, is_change, is_done=is_done)
 
 
 def quarantine_workers(call: Call, deps: RegistryDeps) -> QuarantineWorkersResponse:
@@ -67,7 +71,9 @@ def quarantine_workers(call: Call, deps: RegistryDeps) -> QuarantineWorkersRespo
 
     Goes through as many as ``limit`` says; the token leads on.  Workers that the caller may not
     quarantine (``queue:quarantine-worker:<task queue id>/<group>/<id>``) are only counted, those
-    that are as wished already stay as they are.  ``dryRun`` says who would be changed.  When a
+    that are as wished already stay as they are.  Machines that have ended are put into quarantine
+    only where the filter names a ``state``, or ``health`` ``gone``; released they are like any
+    other.  ``dryRun`` says who would be changed.  When a
     minute's changes are used up, or the queue does not answer, the answer says what was done,
     with a token for the rest, and after how many seconds to go on.
     """
@@ -76,7 +82,7 @@ def quarantine_workers(call: Call, deps: RegistryDeps) -> QuarantineWorkersRespo
     token = body.continuation_token
     query = {} if token is None else {"continuationToken": token}
     after = Place.parse(position(query, Place.is_one))
-    found, place = take(call, deps, _wanted(body), after=after, size=body.limit)
+    found, place = take(call, deps, _wanted(body, deps.clock()), after=after, size=body.limit)
     steps = [Step.of(one, call, deps.clock()) for one in found]
     pause = _change(call, deps, steps, late)
     done = list(takewhile(lambda step: step.is_done, steps))
@@ -130,8 +136,10 @@ def _is_as_wished(found: Found, body: QuarantineWorkersRequest, now: datetime) -
     return held == until if body.quarantine_until else held >= until
 
 
-def _wanted(body: QuarantineWorkersRequest) -> Wanted:
+def _wanted(body: QuarantineWorkersRequest, now: datetime) -> Wanted:
     asked = body.filter
+    is_holding = end_of(body, now) > now
+    takes_gone = not is_holding or asked.state is not None or asked.health == Health.GONE.value
     return Wanted(
         task_queue_id=asked.task_queue_id,
         provisioner_id=asked.provisioner_id,
@@ -140,6 +148,9 @@ def _wanted(body: QuarantineWorkersRequest) -> Wanted:
         state=asked.state,
         quarantined=asked.quarantined,
         health=asked.health,
+        cloud_provider_id=asked.provider_id,
+        launch_config_id=asked.launch_config_id,
+        is_gone=None if takes_gone else False,
     )
 
 
@@ -148,6 +159,7 @@ def _told(step: Step) -> ChangedWorker:
         task_queue_id=step.key.pool_id,
         worker_group=step.key.group,
         worker_id=step.key.worker_id,
+        state=step.state,
         changed=step.is_change,
     )
 

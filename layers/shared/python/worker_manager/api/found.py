@@ -59,12 +59,14 @@ class Wanted:
     provisioner_id: str | None = None
     worker_group: str | None = None
     worker_id: str = ""
-    """What the worker's id begins with."""
+    """What the worker's id begins with, in large or small letters."""
     state: str | None = None
     quarantined: bool | None = None
     health: str | None = None
     cloud_provider_id: str | None = None
     launch_config_id: str | None = None
+    is_gone: bool | None = None
+    """Whether its machine has ended."""
 
     @property
     def is_everything(self) -> bool:
@@ -78,7 +80,7 @@ class Wanted:
 
     def has(self, found: Found, now: datetime) -> bool:
         """Whether this worker is one of them."""
-        if not found.key.worker_id.startswith(self.worker_id):
+        if not found.key.worker_id.lower().startswith(self.worker_id.lower()):
             return False
         launch_config_id = found.row.launch_config_id if found.row else None
         facts = (
@@ -87,7 +89,8 @@ class Wanted:
             (self.quarantined, found.is_quarantined(now)),
             (self.cloud_provider_id, found.provider_id),
             (self.launch_config_id, launch_config_id),
-            (self.health, self.health and figures.health(found.seen, now)),
+            (self.is_gone, figures.is_gone(found.seen, found.row)),
+            (self.health, self.health and figures.health(found.seen, found.row, now)),
         )
         return all(wanted is None or wanted == value for wanted, value in facts)
 

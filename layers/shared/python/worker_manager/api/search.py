@@ -38,9 +38,10 @@ def search_workers(call: Call, deps: RegistryDeps) -> SearchWorkersResponse:
     """A page of workers of all task queues, by task queue, group and id.
 
     Only queues are gone through whose workers the caller may list (``queue:list-workers:<task
-    queue id>``).  A worker is *failing* if half of its last week's runs failed or ended in an
-    exception that is its fault (of five at least), *silent* if it was not heard of for two hours,
-    *unknown* if no queue has ever heard of it, else *ok*.
+    queue id>``).  ``q`` is what a worker's id begins with, in large or small letters.  A worker is
+    *gone* if its machine has ended, *unknown* if no queue has ever heard of it, *failing* if half
+    of its last week's runs failed or ended in an exception that is its fault (of five at least),
+    *silent* if it was not heard of for two hours, else *ok*; the first of these that fits.
     """
     wanted = wanted_of(call.query)
     after = Place.parse(paging.position(call.query, Place.is_one))
@@ -112,7 +113,7 @@ SEARCH_ROUTES: tuple[Route[RegistryDeps], ...] = (
             "provisionerId": IDENTIFIER,
             "state": r"^(requested|running|stopping|stopped|standalone)$",
             "quarantined": r"^(true|false)$",
-            "health": r"^(ok|failing|silent|unknown)$",
+            "health": r"^(ok|failing|silent|unknown|gone)$",
             "providerId": IDENTIFIER,
             "launchConfigId": IDENTIFIER,
         },

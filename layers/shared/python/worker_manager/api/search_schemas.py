@@ -31,7 +31,7 @@ from worker_manager.api.validation import (
 from worker_manager.core.model import State
 
 StateName = State | Literal["standalone"]
-HealthName = Literal["ok", "failing", "silent", "unknown"]
+HealthName = Literal["ok", "failing", "silent", "unknown", "gone"]
 Source = Literal["observed", "declared", "worker-manager"]
 Token = Annotated[str, StringConstraints(pattern=TOKEN)]
 
@@ -217,7 +217,11 @@ class WorkerStatsResponse(WorkerFigures):
 
 
 class QuarantineFilter(Wire):
-    """Whose quarantine is to change: workers of one task queue, or of one provisioner."""
+    """Whose quarantine is to change: workers of one task queue, or of one provisioner.
+
+    The rest narrows them down, as in a search.  Whose machine has ended is put into quarantine
+    only with a ``state``, or with ``health`` ``gone``.
+    """
 
     task_queue_id: PoolId | None = None
     provisioner_id: Identifier | None = None
@@ -226,6 +230,8 @@ class QuarantineFilter(Wire):
     state: StateName | None = None
     health: HealthName | None = None
     quarantined: StrictBool | None = None
+    provider_id: Identifier | None = None
+    launch_config_id: Identifier | None = None
 
     @model_validator(mode="after")
     def _is_about_somebody(self) -> QuarantineFilter:
@@ -250,6 +256,7 @@ class ChangedWorker(Answer):
     task_queue_id: PoolId
     worker_group: Identifier
     worker_id: Identifier
+    state: StateName
     changed: bool
 
 

@@ -25,7 +25,7 @@ def worker_figures(found: Found, now: datetime) -> dict[str, Any]:
     outcomes = figures.outcomes_of([found.seen] if found.seen else [], now)
     up = figures.uptime(found.seen, found.row)
     return {
-        "health": figures.health(found.seen, now).value,
+        "health": figures.health(found.seen, found.row, now).value,
         **rate_figures(outcomes),
         **told(
             last_claim=found.seen and found.seen.last_claim,

@@ -33,6 +33,8 @@ SILENCE = timedelta(hours=2)
 class Health(StrEnum):
     """How a worker fares; the first that fits."""
 
+    GONE = "gone"
+    """Its machine has ended."""
     UNKNOWN = "unknown"
     """No queue has ever heard of it."""
     FAILING = "failing"
@@ -104,8 +106,21 @@ def rates(outcomes: Outcomes) -> Rates:
     )
 
 
-def health(worker: RegistryWorker | None, now: datetime) -> Health:
-    """How a worker fares."""
+def is_gone(worker: RegistryWorker | None, row: Worker | None) -> bool:
+    """Whether a worker's machine exists no more, by what the registry or our row say.
+
+    A row made after the machine had ended is that of another machine of this name.
+    """
+    if row is not None and row.state is State.STOPPED:
+        return True
+    ended = None if worker is None else worker.gone
+    return ended is not None and (row is None or row.created <= ended)
+
+
+def health(worker: RegistryWorker | None, row: Worker | None, now: datetime) -> Health:
+    """How a worker fares, by what the registry and our row say."""
+    if is_gone(worker, row):
+        return Health.GONE
     if worker is None or worker.last_seen is None:
         return Health.UNKNOWN
     found = rates(outcomes_of([worker], now))
@@ -119,8 +134,7 @@ def uptime(worker: RegistryWorker | None, row: Worker | None) -> Uptime | None:
 
     ``None`` for one that is not there any more, or of which nobody knows.
     """
-    is_gone = worker is not None and worker.gone is not None
-    if is_gone or (row is not None and row.state is State.STOPPED):
+    if is_gone(worker, row):
         return None
     boots = [worker and worker.boot_time, row and row.boot_time]
     booted = max((boot for boot in boots if boot), default=None)
