@@ -82,7 +82,8 @@ def run(
                 # The schedules' first call is a minute away; nobody needs to wait for it.
                 stage.tick(scheduled, at=datetime.now(UTC))
             seconds = time.monotonic() - began
-            print(greeting(stage.root_url, stage.cloud_urls, seconds=seconds), flush=True)
+            beside = {**stage.cloud_urls, "emulator": stage.emulator_endpoint}
+            print(greeting(stage.root_url, beside, seconds=seconds), flush=True)
             watch(stage)
     except KeyboardInterrupt:
         print("\nStopped.")
@@ -99,8 +100,8 @@ def _start_machines(stage: LocalStage, rules: Mapping[str, Any]) -> None:
     stage.start("machines", ["infra.local.machines", *clouds, "--rules", str(table)])
 
 
-def greeting(root_url: str, cloud_urls: Mapping[str, str], *, seconds: float) -> str:
-    """How to reach the service and its simulated clouds, ready to be pasted into a shell."""
+def greeting(root_url: str, beside: Mapping[str, str], *, seconds: float) -> str:
+    """How to reach the service, and by name what is beside it, ready to be pasted into a shell."""
     return "\n".join(
         (
             f"The worker manager answers at {root_url} (up after {seconds:.1f} s)",
@@ -108,7 +109,7 @@ def greeting(root_url: str, cloud_urls: Mapping[str, str], *, seconds: float) ->
             f"  export TASKCLUSTER_ROOT_URL={root_url}",
             f"  export TASKCLUSTER_CLIENT_ID={CLIENT_ID}",
             f"  export TASKCLUSTER_ACCESS_TOKEN={ACCESS_TOKEN}",
-            *(f"  export {cloud.upper()}={url}" for cloud, url in cloud_urls.items()),
+            *(f"  export {name.upper()}={url}" for name, url in beside.items()),
             "",
             "Ctrl-C stops everything.",
         )
