@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from worker_manager.core.model import WorkerKey
 from worker_manager.registry import changes
 from worker_manager.registry.entities import Claim, Outcomes
-from worker_manager.registry.observations import Kind, Observation
+from worker_manager.registry.observations import UNKNOWN, Kind, Observation
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -91,6 +91,31 @@ def test_the_first_end_of_a_run_is_its_end() -> None:
 
     assert worker.claims[0].state == "completed"
     assert worker.outcomes["2026-11-30"] == Outcomes(completed=1)
+
+
+@pytest.mark.parametrize("claimed_minutes", [-20, 0, 4])
+def test_an_end_that_tells_when_its_run_began_is_right_about_it(claimed_minutes: int) -> None:
+    end = seen(Kind.RESOLVE, 9, state="failed", began=NOON + 2 * MINUTE)
+    worker = observed(seen(Kind.CLAIM, claimed_minutes))
+
+    for _ in range(2):
+        worker = changes.observed(worker, [end], interval=HALF_AN_HOUR)
+    (claim,) = worker.claims
+    assert (claim.claimed, claim.resolved) == (NOON + 2 * MINUTE, NOON + 9 * MINUTE)
+    assert worker.outcomes == {"2026-11-30": Outcomes(failed=1)}
+
+
+def test_a_run_whose_end_nobody_can_tell_is_over_until_somebody_can() -> None:
+    unknown = seen(Kind.RESOLVE, 60, state=UNKNOWN)
+    worker = observed(seen(Kind.CLAIM, 0), unknown)
+    assert [(claim.state, claim.resolved) for claim in worker.claims] == [(UNKNOWN, None)]
+    assert (worker.outcomes, worker.last_seen) == ({}, NOON)
+    assert changes.observed(worker, [unknown], interval=HALF_AN_HOUR) is worker
+    assert observed(seen(Kind.CLAIM, 0, "b"), unknown) == observed(seen(Kind.CLAIM, 0, "b"))
+
+    told = changes.observed(worker, [seen(Kind.RESOLVE, 5, state="completed")], interval=EXACTLY)
+    assert told.claims[0].state == "completed"
+    assert changes.observed(told, [unknown], interval=HALF_AN_HOUR) is told
 
 
 def test_a_run_that_ends_without_its_worker_is_no_sighting_of_it() -> None:

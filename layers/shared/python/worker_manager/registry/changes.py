@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from worker_manager.registry.entities import Claim, Outcomes, RegistryWorker
-from worker_manager.registry.observations import CALLS, Kind
+from worker_manager.registry.observations import CALLS, UNKNOWN, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,15 +74,19 @@ def took(worker: RegistryWorker, claims: Iterable[Claim]) -> RegistryWorker:
 def ended(worker: RegistryWorker, observation: Observation) -> RegistryWorker:
     """A run of the worker ended; telling it again changes nothing, nor does another end of it.
 
-    One older than all that is remembered is left out: it may have been counted before.
+    One older than all that is remembered is left out: it may have been counted before.  An end
+    that says when the run began is right about that.
     """
+    if observation.state == UNKNOWN:
+        return _lost(worker, observation)
     run = (str(observation.task_id), int(observation.run_id or 0))
     known = {claim.run: claim for claim in worker.claims}
     claim = known.get(run) or Claim(*run, claimed=observation.at)
-    if claim.state is not None:
+    if claim.state not in {None, UNKNOWN}:
         return worker
     known[run] = replace(
         claim,
+        claimed=observation.began or claim.claimed,
         state=observation.state,
         reason=observation.reason,
         resolved=observation.at,
@@ -115,6 +119,17 @@ def quarantined(
 ) -> RegistryWorker:
     """No tasks for the worker until then; a moment in the past releases it."""
     return replace(worker, quarantine_until=until, quarantine_info=info, quarantined_by=client_id)
+
+
+def _lost(worker: RegistryWorker, observation: Observation) -> RegistryWorker:
+    """Nobody can tell how a run ended, or when: it runs no more, and counts for nothing."""
+    run = (observation.task_id, observation.run_id)
+    known = {claim.run: claim for claim in worker.claims if claim.state is None}
+    if run not in known:
+        return worker
+    lost = known[run]
+    others = (claim for claim in worker.claims if claim is not lost)
+    return replace(worker, claims=_latest([*others, replace(lost, state=UNKNOWN)]))
 
 
 def _latest(claims: Iterable[Claim]) -> tuple[Claim, ...]:

@@ -27,7 +27,10 @@ class Claim:
     run_id: int
     claimed: datetime
     state: str | None = None
-    """How it ended (``completed``, ``failed`` or ``exception``); ``None`` while it runs."""
+    """How it ended (``completed``, ``failed`` or ``exception``); ``None`` while it runs.
+
+    ``unknown`` if its queue has forgotten it before anybody was told; then nothing says when.
+    """
     reason: str | None = None
     """Why, as in Taskcluster's ``reasonResolved``."""
     resolved: datetime | None = None

@@ -25,7 +25,9 @@ class Kind(StrEnum):
 
 CALLS = frozenset({Kind.IDLE, Kind.CLAIM})
 """Calls for work."""
-ENDS = frozenset({"completed", "failed", "exception"})
+UNKNOWN = "unknown"
+"""How a run ended of which its queue has forgotten everything."""
+ENDS = frozenset({"completed", "failed", "exception", UNKNOWN})
 """Ways in which a run ends."""
 
 
@@ -44,6 +46,8 @@ class Observation:
     run_id: int | None = None
     state: str | None = None
     reason: str | None = None
+    began: datetime | None = None
+    """Of ``resolve``: when the run was taken, where the queue tells that, too; it is right."""
 
     def __post_init__(self) -> None:
         if self.kind is not Kind.IDLE and (self.task_id is None or self.run_id is None):

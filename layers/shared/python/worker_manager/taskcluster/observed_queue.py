@@ -6,7 +6,7 @@ Where to read next: ``queue`` (what planning asks), ``worker_manager.registry.ba
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import requests
 
@@ -19,10 +19,13 @@ from worker_manager.taskcluster.queue import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from worker_manager.core.activity import SeenWorker
     from worker_manager.taskcluster.queue_http import QueueHttp
+
+_ENDS = frozenset({"completed", "failed", "exception"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,15 @@ class RunEnd:
     """How a run ended."""
 
     state: str
+    """``completed``, ``failed`` or ``exception``."""
     reason: str | None
     at: datetime
+    began: datetime | None = None
+    """When it was claimed; ``None`` for one that never was."""
+
+
+class Forgotten:
+    """The queue knows nothing of a run, and so will never tell how it ended."""
 
 
 class ObservedQueue:
@@ -78,20 +88,19 @@ class ObservedQueue:
                 for item in found
             ]
 
-    def run_end(self, task_id: str, run_id: int) -> RunEnd | None:
-        """``status``: how a run ended; ``None`` while it runs, or if the task is forgotten."""
+    def run_end(self, task_id: str, run_id: int) -> RunEnd | Forgotten | None:
+        """``status``: how a run ended; ``None`` while it runs."""
         with nothing_but_facts("status", task_id):
             try:
                 status = self._http.get("status", {"taskId": task_id}, {})["status"]
             except requests.HTTPError as error:
                 if is_unknown(error.response):
-                    return None
+                    return Forgotten()
                 raise
             runs = {int(run["runId"]): run for run in status["runs"]}
-            run = runs.get(run_id, {})
-            if "resolved" not in run:
-                return None
-            return RunEnd(run["state"], run.get("reasonResolved"), from_wire(run["resolved"]))
+            if run_id not in runs:
+                return Forgotten()
+            return _to_end(runs[run_id])
 
     def quarantine(
         self, queue_id: str, group: str, worker_id: str, until: datetime, *, info: str
@@ -107,3 +116,16 @@ class ObservedQueue:
                     return False
                 raise
             return True
+
+
+def _to_end(run: Mapping[str, Any]) -> RunEnd | None:
+    if "resolved" not in run:
+        return None
+    if run["state"] not in _ENDS:
+        raise ValueError(f"a run cannot end as {run['state']!r}")
+    return RunEnd(
+        state=run["state"],
+        reason=run.get("reasonResolved"),
+        at=from_wire(run["resolved"]),
+        began=from_wire(run["started"]) if run.get("started") else None,
+    )

@@ -30,7 +30,7 @@ class QueueBackend(Protocol):
         ...
 
     def outcome(self, key: WorkerKey, task_id: str, run_id: int) -> Observation | None:
-        """How a run of this worker ended; ``None`` if it did not yet, or if nobody can tell."""
+        """How a run of this worker ended; ``None`` if it did not yet, or if none is to be asked."""
         ...
 
     def close(self, queue_id: str, until: datetime) -> None:
