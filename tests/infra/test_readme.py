@@ -1,4 +1,4 @@
-"""The README: what it says to paste can be pasted."""
+"""The README and the pages that it leads to: what they say to paste can be pasted."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import re
 from codeop import compile_command
 from pathlib import Path
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_python_examples_can_be_pasted_into_an_interactive_interpreter() -> None:
-    examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(examples) == 2
+@pytest.mark.parametrize(("page", "count"), [("README.md", 2), ("infra/docs/registry.md", 3)])
+def test_the_python_examples_can_be_pasted_into_an_interactive_interpreter(
+    page: str, count: int
+) -> None:
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert len(examples) == count
     for example in examples:
         entered: list[str] = []
         for line in example.splitlines():
