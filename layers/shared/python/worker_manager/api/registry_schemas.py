@@ -193,7 +193,10 @@ class RunName(Answer):
 
 
 class RecentTask(RunName):
-    """A run that a worker took, when, and what became of it."""
+    """A run that a worker took, when, and what became of it.
+
+    ``state`` is absent while it runs, and ``unknown`` where its queue has forgotten the task.
+    """
 
     claimed: Moment
     state: str | None = None

@@ -21,7 +21,7 @@ class QueueBackend(Protocol):
     def refresh(self, is_late: Callable[[], bool]) -> Mapping[str, int]:
         """Bring the registry up to what the queue saw, until that says so; counts of what was done.
 
-        What was not got to is got to first the next time.
+        What was not got to has its turn at a later one: nothing is left out for long.
         """
         ...
 
@@ -30,7 +30,10 @@ class QueueBackend(Protocol):
         ...
 
     def outcome(self, key: WorkerKey, task_id: str, run_id: int) -> Observation | None:
-        """How a run of this worker ended; ``None`` if it did not yet, or if none is to be asked."""
+        """How a run of this worker ended; ``None`` if it did not yet, or if ends are not asked for.
+
+        One that the queue has forgotten ended as ``observations.UNKNOWN``.
+        """
         ...
 
     def close(self, queue_id: str, until: datetime) -> None:
