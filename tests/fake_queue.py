@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from worker_manager.core.activity import Activity, QueueCounts, SeenWorker, WorkerHistory
+from worker_manager.core.activity import Activity, Downtime, QueueCounts, SeenWorker, WorkerHistory
 from worker_manager.core.errors import QueueUnavailableError
 
 if TYPE_CHECKING:
@@ -43,9 +43,16 @@ class FakeQueue:
     _failing: set[str] = field(default_factory=set)
     _failures_left: int = 0
 
-    def set_counts(self, pool_id: str, *, pending: int = 0, claimed: int = 0) -> None:
+    def set_counts(
+        self,
+        pool_id: str,
+        *,
+        pending: int = 0,
+        claimed: int = 0,
+        downtime: Downtime | None = None,
+    ) -> None:
         """What ``counts`` says from now on; pools never set have nothing to do."""
-        self._counts[pool_id] = QueueCounts(pending=pending, claimed=claimed)
+        self._counts[pool_id] = QueueCounts(pending, claimed, downtime)
 
     def set_activity(
         self,

@@ -13,6 +13,7 @@ import pytest
 
 from tests.api.world import POOL_PATH, a_definition, a_launch_config, a_static_definition
 from tests.factories import NOW, REGION, a_plan, a_worker, an_order
+from worker_manager.core.activity import Downtime
 from worker_manager.core.model import Location, State
 from worker_manager.core.planning import decide
 from worker_manager.core.plans import OrderState
@@ -144,6 +145,21 @@ def test_a_queue_that_does_not_answer_is_the_limit(api: Api) -> None:
 
     assert told["limit"] == "unknown-demand"
     assert "pending" not in told["facts"]
+
+
+def test_a_closed_queue_is_the_limit_and_what_waits_is_still_told(api: Api) -> None:
+    define(api)
+    downtime = Downtime(NOW + timedelta(hours=1), NOW, "ops/ann", "network down")
+    api.queue.set_counts(POOL, pending=3, downtime=downtime)
+
+    told = explained(api)
+    if_more = api.ok("POST", f"{POOL_PATH}/what-if", {"pendingTasks": 9})["then"]
+
+    assert (told["limit"], told["orders"], if_more["orders"]) == ("closed", [], [])
+    assert told["summary"][0].startswith("3 tasks are pending and 0 claimed; ")
+    (why,) = told["reasons"]
+    assert why.startswith("the task queue is closed until 2026-01-02T04:04:05.000Z by ops/ann (net")
+    assert f"{why}." in told["summary"]
 
 
 def test_a_pool_that_nobody_launches_for_says_so(api: Api) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.strategies import STOPPING_LIMIT, facts
 from tests.factories import NOW, a_head, a_pool, a_worker, an_order
-from worker_manager.core.activity import QueueCounts
+from worker_manager.core.activity import Downtime, QueueCounts
 from worker_manager.core.facts import Facts
 from worker_manager.core.ids import order_id
 from worker_manager.core.model import Location, State
@@ -33,6 +33,10 @@ WAITING = "tasks are waiting for more capacity than is running or requested"
 MINIMUM = "the pool has less than its minimum capacity"
 HELD_BACK = "the pool's maximum holds back some of the wanted capacity"
 NO_ROOM = "no launch config may take the wanted capacity now"
+CLOSED = (
+    "the task queue is closed until 2026-01-02T03:05:05.000Z by ops/ann (network down): "
+    "nothing is ordered for what waits"
+)
 FULL = "some launch configs are at their maximum"
 
 
@@ -195,6 +199,30 @@ def test_a_first_machine_does_not_exceed_its_launch_configs_own_limit(own: int) 
     heads = [a_head(capacity_per_instance=8, manager={"maxCapacity": own})]
 
     assert machines(seen(heads=heads, pending=1, maximum=4)) == 0
+
+
+def closed(pending: int, claimed: int = 0) -> QueueCounts:
+    return QueueCounts(pending, claimed, Downtime(NOW + MINUTE, NOW, "ops/ann", "network\ndown"))
+
+
+def test_nobody_is_started_for_tasks_of_a_closed_queue_and_the_plan_says_why() -> None:
+    observed = seen(a_worker(), demand=closed(9))
+
+    decision = decide(observed, Random(1))
+
+    assert (decision.choices, decision.reasons) == ((), (CLOSED,))
+    assert decision.facts["pending"] == 9
+    assert decision.facts["closedUntil"] == "2026-01-02T03:05:05.000Z"
+    assert decision.estimate is not None
+    assert decision.estimate.target == 0
+
+
+def test_the_minimum_and_the_tasks_at_work_are_kept_though_a_queue_is_closed() -> None:
+    decision = decide(seen(demand=closed(9, 2), minimum=3), Random(1))
+
+    assert ordered(decision) == 3
+    assert decision.reasons == (MINIMUM, CLOSED)
+    assert decide(seen(demand=closed(9, 2)), Random(1)).estimate.target == 2  # type: ignore[union-attr]
 
 
 def test_a_pool_with_maximum_zero_orders_nothing() -> None:

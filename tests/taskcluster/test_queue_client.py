@@ -14,7 +14,7 @@ import mohawk  # type: ignore[import-untyped]
 import pytest
 
 from tests.fake_queue import FakeQueue
-from worker_manager.core.activity import Activity, QueueCounts, SeenWorker, WorkerHistory
+from worker_manager.core.activity import Activity, Downtime, QueueCounts, SeenWorker, WorkerHistory
 from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.moments import to_wire
 from worker_manager.taskcluster.queue import QueueClient, TaskclusterQueue
@@ -225,6 +225,23 @@ def test_a_queue_tells_its_counts(setting: Setting) -> None:
     setting.set_counts(pending=7, claimed=3)
 
     assert setting.client.counts(POOL) == QueueCounts(pending=7, claimed=3)
+
+
+def test_what_waits_in_a_closed_queue_is_told_with_who_closed_it(
+    client: TaskclusterQueue, service: Service
+) -> None:
+    said = {"closedAt": to_wire(NOON), "closedBy": "ops/ann", "closedInfo": "network down"}
+    counts = {"pendingTasks": 7, "claimedTasks": 3}
+    later = NOON + timedelta(days=1)
+    for more, downtime in (
+        (said, Downtime(later, NOON, "ops/ann", "network down")),
+        ({}, Downtime(later)),
+    ):
+        service.counts = {**counts, "closedUntil": to_wire(later), **more}
+
+        told = client.counts(POOL)
+        assert told == QueueCounts(pending=7, claimed=3, downtime=downtime)
+        assert told.to_be_given == 0
 
 
 def test_a_queue_without_tasks_has_counts_of_zero(setting: Setting) -> None:

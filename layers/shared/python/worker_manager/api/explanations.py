@@ -105,7 +105,7 @@ def _with_config(pool: Pool, config: dict[str, Any], deps: ApiDeps) -> Pool:
 
 
 def _demand(facts: Facts, body: WhatIfRequest) -> QueueCounts:
-    """The numbers of tasks that were given, the others as they are."""
+    """The numbers of tasks that were given, the others as they are; what is closed stays so."""
     known = facts.demand
     pending, claimed = body.pending_tasks, body.claimed_tasks
     if known is not None:
@@ -113,7 +113,7 @@ def _demand(facts: Facts, body: WhatIfRequest) -> QueueCounts:
         claimed = known.claimed if claimed is None else claimed
     if pending is None or claimed is None:
         raise input_error("The queue does not answer: give both pendingTasks and claimedTasks")
-    return QueueCounts(pending=pending, claimed=claimed)
+    return QueueCounts(pending, claimed, downtime=known.downtime if known else None)
 
 
 def _answer(facts: Facts, decision: Decision, deps: ApiDeps) -> ExplanationAnswer:

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Downtime:
+    """A whole task queue is closed: none of its tasks is given out until then."""
+
+    until: datetime
+    since: datetime | None = None
+    """When it was closed, or that was last changed."""
+    by: str | None = None
+    """Who said so, as a client id."""
+    info: str = ""
+    """Why."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueCounts:
     """Tasks of one pool by where they are; the two are disjoint and never negative.
 
@@ -26,6 +39,13 @@ class QueueCounts:
     """Waiting for a worker."""
     claimed: int
     """Being worked on."""
+    downtime: Downtime | None = None
+    """Why no more of them are given out, if they are not."""
+
+    @property
+    def to_be_given(self) -> int:
+        """Those waiting for which a worker is of use."""
+        return 0 if self.downtime is not None else self.pending
 
     def __post_init__(self) -> None:
         if self.pending < 0 or self.claimed < 0:

@@ -21,6 +21,7 @@ Why so:
 - Stopping and quarantined capacity costs money, so it counts against the maximum, but does no
   work, so it never counts as idle (B06, B21).  What is still stopping long after its delete is
   forgiven for at most a tenth of the maximum, so that ghosts cannot starve a pool (S4).
+- Of a queue that is closed, tasks that wait are told and not counted: nobody would be given them.
 - Spawning and letting go are two readings of one ``needed``, so one never undoes the other (B12).
 - Fractions are rounded up once, here (S3).
 """
@@ -66,7 +67,7 @@ class Estimate:
 
 def needed_capacity(demand: QueueCounts, ratio: float) -> int:
     """Capacity that the work at hand justifies."""
-    return demand.claimed + math.ceil(round(ratio * demand.pending, 9))
+    return demand.claimed + math.ceil(round(ratio * demand.to_be_given, 9))
 
 
 def estimate(demand: QueueCounts, tally: Tally, limits: Limits) -> Estimate:

@@ -31,6 +31,7 @@ class Limit(StrEnum):
     NONE = "none"
     MAXIMUM = "pool-maximum"
     HELD = "launch-configs"
+    CLOSED = "closed"
     NO_DEMAND = "unknown-demand"
     NO_PROVIDER = "no-provider"
 
@@ -53,7 +54,7 @@ class Explanation:
 def explain(facts: Facts, decision: Decision) -> Explanation:
     """Say in words what ``decision`` does about ``facts``."""
     ordered = sum(choice.capacity for choice in decision.choices)
-    limit = _limit(decision, ordered)
+    limit = _limit(facts, decision, ordered)
     let_go = _let_go(facts, decision)
     probed_at = next_probe(
         decision.standings, now=facts.now, probed=facts.probed, wait=facts.probe_wait
@@ -121,13 +122,15 @@ def _orders(decision: Decision, ordered: int) -> list[str]:
     return [f"Machines with a capacity of {ordered} would be ordered: {', '.join(parts)}."]
 
 
-def _limit(decision: Decision, ordered: int) -> Limit:
+def _limit(facts: Facts, decision: Decision, ordered: int) -> Limit:
     estimated = decision.estimate
-    if estimated is None:
+    if estimated is None or facts.demand is None:
         return Limit.NO_DEMAND
     if ordered < estimated.to_spawn:
         return Limit.HELD
-    return Limit.MAXIMUM if estimated.held_back else Limit.NONE
+    if estimated.held_back:
+        return Limit.MAXIMUM
+    return Limit.CLOSED if facts.demand.to_be_given < facts.demand.pending else Limit.NONE
 
 
 def _let_go(facts: Facts, decision: Decision) -> int:

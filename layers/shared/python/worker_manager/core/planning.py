@@ -32,6 +32,7 @@ from worker_manager.core.telling import (
     in_the_way,
     numbers_of,
     standings_told,
+    why_closed,
     why_ordered,
 )
 
@@ -97,8 +98,9 @@ def decide(facts: Facts, chance: Chance) -> Decision:
     standing = standings(facts, counted, estimated)
     numbers = numbers_of(facts, counted, estimated)
     numbers["breakersOpen"] = sum(s.breaker is not None for s in standing)
+    closed = tuple(why_closed(one) for one in (facts.demand.downtime,) if one is not None)
     if estimated.wanted <= 0:
-        return Decision((), estimated, (), numbers, standing, as_before)
+        return Decision((), estimated, closed, numbers, standing, as_before)
     headroom = _headroom(facts, counted, estimated)
     probing = probe_now(
         standing,
@@ -120,7 +122,7 @@ def decide(facts: Facts, chance: Chance) -> Decision:
     elif estimated.to_spawn > 0:
         reasons.append("no launch config may take the wanted capacity now")
     numbers["launchConfigs"] = standings_told(standing, choices)
-    return Decision(choices, estimated, tuple(reasons), numbers, standing, probing)
+    return Decision(choices, estimated, (*reasons, *closed), numbers, standing, probing)
 
 
 def standings(facts: Facts, counted: Tally, estimated: Estimate | None) -> list[Standing]:

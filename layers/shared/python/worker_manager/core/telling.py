@@ -16,7 +16,7 @@ from worker_manager.core.standing import Held, launch_rate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from worker_manager.core.activity import QueueCounts
+    from worker_manager.core.activity import Downtime, QueueCounts
     from worker_manager.core.estimator import Estimate, Limits
     from worker_manager.core.facts import Facts
     from worker_manager.core.selector import Choice
@@ -76,6 +76,14 @@ def standings_told(standing: Sequence[Standing], choices: Sequence[Choice]) -> d
     return told
 
 
+def why_closed(downtime: Downtime) -> str:
+    """Why tasks wait and nobody is started for them."""
+    by = f" by {downtime.by}" if downtime.by else ""
+    info = f" ({' '.join(downtime.info.split())})" if downtime.info else ""
+    until = to_wire(downtime.until)
+    return f"the task queue is closed until {until}{by}{info}: nothing is ordered for what waits"
+
+
 def why_ordered(demand: QueueCounts, counted: Tally, limits: Limits) -> str:
     """What an order is for: tasks that wait, or the minimum."""
     needed = needed_capacity(demand, limits.ratio)
@@ -99,6 +107,8 @@ def numbers_of(facts: Facts, counted: Tally, estimated: Estimate | None) -> dict
     }
     if facts.demand is not None:
         numbers |= {"pending": facts.demand.pending, "claimed": facts.demand.claimed}
+        if facts.demand.downtime is not None:
+            numbers["closedUntil"] = to_wire(facts.demand.downtime.until)
     if facts.stale:
         numbers["unlistedSince"] = {name: to_wire(since) for name, since in facts.stale.items()}
     if estimated is not None:

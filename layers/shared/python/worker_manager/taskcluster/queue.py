@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import requests
 
-from worker_manager.core.activity import Activity, QueueCounts, SeenWorker, WorkerHistory
+from worker_manager.core.activity import Activity, Downtime, QueueCounts, SeenWorker, WorkerHistory
 from worker_manager.core.errors import QueueUnavailableError
 from worker_manager.core.moments import from_wire
 from worker_manager.taskcluster.queue_http import DEFAULT_TIMEOUT, PAGE_SIZE, QueueHttp
@@ -90,10 +90,11 @@ class TaskclusterQueue:
         """``taskQueueCounts``.  Raises ``QueueUnavailableError``."""
         with nothing_but_facts("counts", pool_id):
             answer = self._http.get("taskQueueCounts", {"taskQueueId": pool_id}, {})
-            # A type that is closed gives out nothing: nobody is to be started for what waits.
-            pending, claimed = int(answer["pendingTasks"]), int(answer["claimedTasks"])
-            is_closed = answer.get("closedUntil") is not None
-            return QueueCounts(pending=0 if is_closed else pending, claimed=claimed)
+            return QueueCounts(
+                pending=int(answer["pendingTasks"]),
+                claimed=int(answer["claimedTasks"]),
+                downtime=_to_downtime(answer) if answer.get("closedUntil") else None,
+            )
 
     def activity(self, pool_id: str) -> Mapping[tuple[str, str], Activity]:
         """``listWorkers``, to its end.  Raises ``QueueUnavailableError``."""
@@ -160,6 +161,17 @@ def is_unknown(response: requests.Response | None) -> bool:
 
 def _name(item: Mapping[str, Any]) -> tuple[str, str]:
     return item["workerGroup"], item["workerId"]
+
+
+def _to_downtime(answer: Mapping[str, Any]) -> Downtime:
+    """As ours says when it is closed; a Taskcluster queue never is."""
+    since = answer.get("closedAt")
+    return Downtime(
+        until=from_wire(answer["closedUntil"]),
+        since=from_wire(since) if since else None,
+        by=answer.get("closedBy"),
+        info=answer.get("closedInfo") or "",
+    )
 
 
 def _to_activity(item: Mapping[str, Any]) -> Activity:
