@@ -118,11 +118,11 @@ def test_every_part_says_whose_word_it_is(api: RegistryApi) -> None:
         "firstDateActive": now,
         "lastDateActive": now,
         "firstClaim": now,
-        "expires": to_wire(NOW + timedelta(days=14)),
+        "expires": "3026-01-01T00:00:00.000Z",
         "running": [run],
         "queueAnswers": True,
     }
-    assert found["declared"] == {"source": "declared", **said}
+    assert found["declared"] == {"source": "declared", "asOf": now, **said}
     quarantine = found["quarantine"]
     assert [change["quarantineInfo"] for change in quarantine.pop("history")] == ["noisy"]
     assert quarantine.pop("quarantineUntil") == "3026-01-01T00:00:00.000Z"
@@ -159,6 +159,20 @@ def test_whoever_alone_knows_a_worker_is_enough(api: RegistryApi) -> None:
     assert found["quarantine"]["inForce"] is True
     assert {"workerManager", "observed", "declared"}.isdisjoint(found)
     assert found["figures"] == {"health": "unknown", "runs": 0}
+
+
+def test_who_was_only_declared_was_observed_by_nobody(api: RegistryApi) -> None:
+    api.ok("PUT", f"{BASE}{TYPE}/rack-1/m-1", {"capacity": 2})
+    found = api.ok("GET", DETAILS)
+    assert found["declared"] == {"source": "declared", "asOf": to_wire(NOW), "capacity": 2}
+    assert "observed" not in found
+    assert found["figures"] == {"health": "unknown", "runs": 0}
+    api.ok("PUT", f"{BASE}{TYPE}/rack-1/m-1", {"bootTime": to_wire(NOW - HOUR)})
+    assert api.ok("GET", DETAILS)["figures"]["uptimeSeconds"] == 3600
+    api.see()
+    found = api.ok("GET", DETAILS)
+    assert found["observed"]["firstDateActive"] == to_wire(NOW)
+    assert found["figures"]["health"] == "ok"
 
 
 def test_ends_that_nobody_told_of_are_asked_for_once(api: RegistryApi) -> None:

@@ -116,6 +116,8 @@ def test_a_type_that_was_declared_and_never_seen_is_not_shown_but_has_an_end() -
         ({"explicit_expires": NOON + HOUR}, False, DAY),
         ({"quarantine_until": NOON + 40 * DAY}, False, 40 * DAY),
         ({"quarantine_until": NOON + HOUR}, False, DAY),
+        ({"declared": NOON + HOUR}, False, DAY + HOUR),
+        ({"declared": NOON - HOUR}, False, DAY),
     ],
 )
 def test_a_worker_is_shown_until_its_window_ends(
@@ -128,12 +130,15 @@ def test_a_worker_is_shown_until_its_window_ends(
 
     assert listed(NOON + shown_for - MOMENT)
     assert not listed(NOON + shown_for)
+    assert worker_expires(worker, WINDOWS, is_hardware=is_hardware) == NOON + shown_for
 
 
-def test_a_worker_never_seen_is_shown_only_in_quarantine() -> None:
+def test_a_worker_never_seen_is_shown_only_when_declared_or_in_quarantine() -> None:
     unseen = RegistryWorker(KEY, NOON)
 
     assert not is_worker_listed(unseen, NOON, WINDOWS, is_hardware=True)
+    spoken_of = replace(unseen, declared=NOON)
+    assert is_worker_listed(spoken_of, NOON, WINDOWS, is_hardware=False)
     aside = replace(unseen, quarantine_until=NOON + HOUR)
     assert is_worker_listed(aside, NOON, WINDOWS, is_hardware=False)
 
@@ -145,6 +150,7 @@ MOMENTS = st.one_of(
 
 @given(
     last_seen=MOMENTS,
+    declared=MOMENTS,
     explicit_expires=MOMENTS,
     quarantine_until=MOMENTS,
     gone=MOMENTS,

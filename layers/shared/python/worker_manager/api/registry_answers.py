@@ -52,7 +52,7 @@ def worker_answer(worker: RegistryWorker, deps: RegistryAccess) -> QueueWorkerRe
         **told(
             quarantine_until=worker.quarantine_until,
             first_claim=worker.first_claim,
-            last_date_active=worker.last_seen,
+            last_date_active=worker.last_active,
             boot_time=worker.boot_time,
             capacity=worker.capacity,
             extra=dict(worker.extra) or None,
@@ -68,7 +68,7 @@ def worker_item(worker: RegistryWorker, now: datetime) -> WorkerItem:
         worker_id=worker.key.worker_id,
         **told(
             first_claim=worker.first_claim,
-            last_date_active=worker.last_seen,
+            last_date_active=worker.last_active,
             latest_task=latest and RunName(task_id=latest.task_id, run_id=latest.run_id),
             quarantine_until=worker.quarantine_until if worker.is_quarantined(now) else None,
         ),

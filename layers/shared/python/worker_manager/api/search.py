@@ -90,7 +90,7 @@ def _searched(found: Found, now: datetime) -> SearchedWorker:
         **told(
             launch_config_id=row and row.launch_config_id,
             first_claim=seen and seen.first_claim,
-            last_date_active=seen and seen.last_seen,
+            last_date_active=seen and seen.last_active,
             latest_task=latest and RunName(task_id=latest.task_id, run_id=latest.run_id),
             quarantine_until=seen and seen.quarantine_until if found.is_quarantined(now) else None,
         ),

@@ -161,6 +161,7 @@ def _observed(
 
 def _declared(worker: RegistryWorker) -> DeclaredPart | None:
     said: dict[str, Any] = told(
+        as_of=worker.declared,
         # The end of a quarantine's own memory is nothing that anybody said.
         expires=worker.explicit_expires if worker.quarantine_until is None else None,
         boot_time=worker.boot_time,

@@ -1,7 +1,8 @@
 """What people say of provisioners, worker types and workers, and who forgets it all in the end.
 
-A declaration is no sighting, but for that of a worker, as with Taskcluster.  Of what is declared
-only what is given changes.  Read next: ``windows``, for how long it is shown.
+A declaration is no sighting.  Only that of a worker shows it, and what it belongs to, as if it was
+seen, as with Taskcluster.  What was declared is known by name with all that is above it; of what is
+declared only what is given changes.  Read next: ``windows``, for how long it is shown.
 """
 
 from __future__ import annotations
@@ -88,13 +89,13 @@ class Declarations:
         return records.to_type(self._declare(TYPES, queue_id, change, now))
 
     def worker(self, key: WorkerKey, said: Mapping[str, Any], *, now: datetime) -> RegistryWorker:
-        """Declare a worker, which also counts as seen; ``said`` are fields of its.
+        """Declare a worker, which shows it as if it was seen; ``said`` are fields of its.
 
-        An end that was declared does not move backward.
+        No queue has seen it for that.  An end that was declared does not move backward.
         """
         for _ in range(ATTEMPTS):
             before = self._registry.worker(key) or changes.meet(key, now)
-            after = replace(changes.seen(before, now, calls=False), **said)
+            after = replace(before, declared=now, **said)
             if before.explicit_expires and after.explicit_expires:
                 latest = max(before.explicit_expires, after.explicit_expires)
                 after = replace(after, explicit_expires=latest)

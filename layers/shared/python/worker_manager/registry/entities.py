@@ -62,6 +62,8 @@ class RegistryWorker:
     """When the registry first heard of it, from a queue or from a person."""
     first_seen: datetime | None = None
     last_seen: datetime | None = None
+    declared: datetime | None = None
+    """When somebody last said something of it, which shows it for as long as a sighting does."""
     first_claim: datetime | None = None
     """Its first call for work, whether or not there was any."""
     claims: tuple[Claim, ...] = ()
@@ -78,6 +80,12 @@ class RegistryWorker:
     gone: datetime | None = None
     """Since when its machine no longer exists; ``None`` as long as nobody said so."""
     version: int = 0
+
+    @property
+    def last_active(self) -> datetime | None:
+        """When it was last seen or declared; ``None`` if it was neither."""
+        signs = (self.last_seen, self.declared)
+        return max((sign for sign in signs if sign is not None), default=None)
 
     @property
     def last_claim(self) -> datetime | None:

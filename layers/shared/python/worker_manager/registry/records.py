@@ -37,6 +37,7 @@ _MOMENTS = (
     "created",
     "first_seen",
     "last_seen",
+    "declared",
     "first_claim",
     "explicit_expires",
     "boot_time",
@@ -52,7 +53,7 @@ def kept_until(worker: RegistryWorker, windows: Windows) -> datetime:
     Also beyond one that it would get only if its type were declared otherwise later.
     """
     longest = windows.worker if worker.gone else windows.hardware
-    ends = [worker.last_seen or worker.created, worker.gone, worker.quarantine_until]
+    ends = [worker.last_active or worker.created, worker.gone, worker.quarantine_until]
     latest = max(end for end in ends if end is not None) + longest
     return max(latest, worker.explicit_expires or latest) + BEYOND
 

@@ -58,13 +58,14 @@ def provisioner_expires(
 
 
 def worker_expires(worker: RegistryWorker, windows: Windows, *, is_hardware: bool) -> datetime:
-    """Until when a worker is shown, quarantines apart; one that is gone is no hardware that waits.
+    """Until when a worker is shown; one that is gone is no hardware that waits.
 
-    A declared end counts where it is the later one.
+    A declared end counts where it is the later one, and so does that of a quarantine.
     """
     window = windows.hardware if is_hardware and worker.gone is None else windows.worker
-    end = (worker.last_seen or worker.created) + window
-    return end if worker.explicit_expires is None else max(end, worker.explicit_expires)
+    window_ends = (worker.last_active or worker.created) + window
+    ends = (window_ends, worker.explicit_expires, worker.quarantine_until)
+    return max(end for end in ends if end is not None)
 
 
 def is_type_listed(worker_type: WorkerType, now: datetime, windows: Windows) -> bool:
@@ -84,10 +85,11 @@ def is_provisioner_listed(
 def is_worker_listed(
     worker: RegistryWorker, now: datetime, windows: Windows, *, is_hardware: bool
 ) -> bool:
-    """Whether lists show a worker: one in quarantine always, one never seen only then."""
+    """Whether lists show a worker: one in quarantine always, one never seen nor declared only
+    then."""
     if worker.is_quarantined(now):
         return True
-    return worker.last_seen is not None and now < worker_expires(
+    return worker.last_active is not None and now < worker_expires(
         worker, windows, is_hardware=is_hardware
     )
 
