@@ -26,6 +26,9 @@ TIMEOUT = timedelta(seconds=600)
 MOST_AT_ONCE = 5
 """Runs of one action that are under way within a worker type at once, unless it says."""
 
+OURSELVES = "worker-manager"
+"""Who does what no agent does; and who asks for what nobody else asked for."""
+
 
 class Context(StrEnum):
     """What an action is done to."""
@@ -141,6 +144,8 @@ class Offered:
 
     action: Action
     level: Level
+    refusal: str | None = None
+    """Why it cannot be done to this target; ``None`` if it can."""
 
 
 class RunState(StrEnum):
@@ -241,3 +246,26 @@ class Run:
     """How it ended, in words."""
     log: tuple[LogLine, ...] = ()
     version: int = 0
+
+    @property
+    def open_attempt(self) -> Attempt | None:
+        """The attempt that was begun and whose end nobody told yet."""
+        last = self.attempts[-1] if self.attempts else None
+        return last if last is not None and last.result is None else None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody is at it, and it counts among those that may be so at once."""
+        taken = self.state in (RunState.CLAIMED, RunState.RUNNING)
+        return taken and self.verified is None
+
+    @property
+    def is_reboot(self) -> bool:
+        """Whether it is done only when the worker is seen again."""
+        is_worker = self.target.context is Context.WORKER
+        return is_worker and self.action.operation == Operation.REBOOT
+
+    @property
+    def taker(self) -> str:
+        """Who may take it up: an agent by its id, or ``OURSELVES``."""
+        return self.action.agent_id or OURSELVES

@@ -8,7 +8,7 @@ Where to read next: ``documents.references``, which publishes them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -144,6 +144,49 @@ class QuarantineEvent(Event, PulseQuarantineMessage):
     """A worker gets no tasks for a while, or gets some again."""
 
 
+class PulseDowntimeMessage(Answer):
+    """A task queue gives out no tasks for a while, or gives out some again."""
+
+    worker_pool_id: PoolId
+    timestamp: Moment
+    closed_until: Moment | None = None
+    client_id: str | None = None
+    reason: str
+
+
+class DowntimeEvent(Event, PulseDowntimeMessage):
+    """A task queue gives out no tasks for a while, or gives out some again."""
+
+
+class PulseActionMessage(Answer):
+    """Somebody wants an action done, to a provisioner, a worker type or a worker."""
+
+    run_id: Slugid
+    action: str
+    provisioner_id: Identifier
+    requested_by: str
+    reason: str
+    timestamp: Moment
+    worker_pool_id: PoolId | None = None
+    worker_group: Identifier | None = None
+    worker_id: Identifier | None = None
+
+
+class PulseActionResolvedMessage(PulseActionMessage):
+    """A run of an action is over."""
+
+    state: Literal["succeeded", "failed", "timed-out", "cancelled"]
+    message: str
+
+
+class ActionRequestedEvent(Event, PulseActionMessage):
+    """Somebody wants an action done."""
+
+
+class ActionResolvedEvent(Event, PulseActionResolvedMessage):
+    """A run of an action is over."""
+
+
 MESSAGES: Mapping[str, type[Answer]] = {
     events.POOL_CREATED: PulseWorkerPoolMessage,
     events.POOL_UPDATED: PulseWorkerPoolMessage,
@@ -161,6 +204,10 @@ MESSAGES: Mapping[str, type[Answer]] = {
     events.LAUNCH_CONFIG_RESUMED: PulseLaunchConfigPauseMessage,
     events.WORKER_QUARANTINED: PulseQuarantineMessage,
     events.WORKER_RELEASED: PulseQuarantineMessage,
+    events.TASK_QUEUE_CLOSED: PulseDowntimeMessage,
+    events.TASK_QUEUE_OPENED: PulseDowntimeMessage,
+    events.ACTION_REQUESTED: PulseActionMessage,
+    events.ACTION_RESOLVED: PulseActionResolvedMessage,
 }
 """Exchange → its messages."""
 
@@ -181,5 +228,9 @@ EVENTS: Mapping[str, type[Event]] = {
     events.LAUNCH_CONFIG_RESUMED: LaunchConfigPauseEvent,
     events.WORKER_QUARANTINED: QuarantineEvent,
     events.WORKER_RELEASED: QuarantineEvent,
+    events.TASK_QUEUE_CLOSED: DowntimeEvent,
+    events.TASK_QUEUE_OPENED: DowntimeEvent,
+    events.ACTION_REQUESTED: ActionRequestedEvent,
+    events.ACTION_RESOLVED: ActionResolvedEvent,
 }
 """Name → ``detail`` of the event on the bus."""

@@ -1,4 +1,4 @@
-"""What other systems are told, as plain JSON: the reference's ten events and six of our own.
+"""What other systems are told, as plain JSON: the reference's ten events and some of our own.
 
 An event is written together with the transition it tells of and published afterwards, at least
 once; its id derives from the transition, so that a repeat can be recognised.
@@ -25,6 +25,8 @@ WORKER_STOPPING = "worker-stopping"
 WORKER_ERROR = "worker-error"
 WORKER_QUARANTINED = "worker-quarantined"
 WORKER_RELEASED = "worker-released"
+TASK_QUEUE_CLOSED = "task-queue-closed"
+TASK_QUEUE_OPENED = "task-queue-opened"
 POOL_CREATED = "worker-pool-created"
 POOL_UPDATED = "worker-pool-updated"
 POOL_ERROR = "worker-pool-error"
@@ -33,6 +35,8 @@ LAUNCH_CONFIG_UPDATED = "launch-config-updated"
 LAUNCH_CONFIG_ARCHIVED = "launch-config-archived"
 LAUNCH_CONFIG_PAUSED = "launch-config-paused"
 LAUNCH_CONFIG_RESUMED = "launch-config-resumed"
+ACTION_REQUESTED = "action-requested"
+ACTION_RESOLVED = "action-resolved"
 
 
 def _event(name: str, detail: Json, *identity: object) -> dict[str, Any]:
@@ -94,6 +98,34 @@ def quarantine_event(
         "clientId": client_id,
     }
     return _event(name, detail, key, to_wire(at))
+
+
+def action_event(name: str, run_id: str, detail: Json) -> dict[str, Any]:
+    """Tell that a run of an action was asked for, or is over: each happens once."""
+    return _event(name, detail, run_id)
+
+
+def downtime_event(
+    name: str,
+    queue_id: str,
+    *,
+    at: datetime,
+    until: datetime | None,
+    info: str,
+    client_id: str | None,
+) -> dict[str, Any]:
+    """Tell that none of a queue's tasks is given out until then, or that some are again.
+
+    ``client_id`` is who said so; ``None`` for a downtime whose time is over.
+    """
+    detail = {
+        "workerPoolId": queue_id,
+        "timestamp": to_wire(at),
+        "closedUntil": to_wire(until) if until else None,
+        "reason": info,
+        "clientId": client_id,
+    }
+    return _event(name, detail, queue_id, to_wire(at))
 
 
 def pool_event(

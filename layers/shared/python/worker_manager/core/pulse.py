@@ -59,7 +59,11 @@ _ERROR_OF = frozenset({"workerGroup", "workerId", "launchConfigId"})
 _WHY = frozenset({"reason"})
 _HELD = frozenset({"workerPoolId", "workerGroup", "workerId", "timestamp"})
 _HELD_BY = frozenset({"quarantineUntil", "clientId"})
+_CLOSED = frozenset({"workerPoolId", "timestamp"})
+_CLOSED_BY = frozenset({"closedUntil", "clientId"})
 _UNTIL = frozenset({"timestamp", "until"})
+_RUN = frozenset({"runId", "action", "provisionerId", "requestedBy", "reason", "timestamp"})
+_RUN_OF = frozenset({"workerPoolId", "workerGroup", "workerId"})
 
 SCHEMAS: Mapping[str, Fields] = {
     events.WORKER_REQUESTED: Fields(_WORKER, _CONFIG_ID),
@@ -79,6 +83,10 @@ SCHEMAS: Mapping[str, Fields] = {
     events.LAUNCH_CONFIG_RESUMED: Fields(_LAUNCH_CONFIG | _WHY, _UNTIL),
     events.WORKER_QUARANTINED: Fields(_HELD | _WHY, _HELD_BY),
     events.WORKER_RELEASED: Fields(_HELD | _WHY, _HELD_BY),
+    events.TASK_QUEUE_CLOSED: Fields(_CLOSED | _WHY, _CLOSED_BY),
+    events.TASK_QUEUE_OPENED: Fields(_CLOSED | _WHY, _CLOSED_BY),
+    events.ACTION_REQUESTED: Fields(_RUN, _RUN_OF),
+    events.ACTION_RESOLVED: Fields(_RUN | {"state", "message"}, _RUN_OF),
 }
 """Event name → fields of its message, in the order of the reference's documentation."""
 

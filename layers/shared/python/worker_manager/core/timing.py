@@ -35,6 +35,8 @@ class Timing:
     """How long a cloud may take from an order until the machine runs, at least."""
     sighting: timedelta = timedelta(minutes=30)
     """How much earlier than it was a worker's last call may be told."""
+    comes_back: timedelta = timedelta(minutes=30)
+    """How long a worker may take from when its machine is up again until it is heard of."""
     shortest_inactivity: timedelta = timedelta(seconds=1200)
     """Least that a pool may set as ``queueInactivityTimeout``."""
     plan_kept: timedelta = timedelta(days=14)

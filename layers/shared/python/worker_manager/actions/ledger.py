@@ -1,0 +1,346 @@
+"""Runs as they are kept: asked for, taken up, told of, ended, listed.
+
+A run is read, settled, decided by ``course`` and written over the version that was read, and
+decided anew when somebody else was faster.  Time does nothing by itself: whoever reads a run to
+change it, and ``settle`` once a minute, writes down what it did.
+Read next: ``store.action_table``, what is written in one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+from typing import TYPE_CHECKING
+
+from worker_manager.actions import course, records
+from worker_manager.actions.course import Beginning
+from worker_manager.actions.entities import Lease
+from worker_manager.actions.telling import requested_event, resolved_event
+from worker_manager.core.errors import (
+    ConflictError,
+    DuplicateError,
+    NotFoundError,
+    QueueUnavailableError,
+)
+from worker_manager.store.action_rows import Cooled
+from worker_manager.store.outbox_items import outbox_key
+from worker_manager.telemetry import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime, timedelta
+
+    from worker_manager.actions.course import Ending
+    from worker_manager.actions.entities import Run, RunState, Target
+    from worker_manager.core.model import Json, WorkerKey
+    from worker_manager.store.action_rows import Listed
+    from worker_manager.store.action_table import ActionTable
+
+ATTEMPTS = 8
+"""How often one change of a run is decided before giving up on lost races."""
+LOOKED_AT = 1000
+"""Open runs of an agent that one claim looks at."""
+
+
+class NoPlaceError(ConflictError):
+    """As many runs of the action are under way there as may be at once."""
+
+
+class Runs:
+    """All runs of a deployment; safe to use from threads and functions at once."""
+
+    def __init__(
+        self,
+        table: ActionTable,
+        *,
+        seen: Callable[[WorkerKey], datetime | None],
+        announce: Callable[[str, Sequence[Json]], object],
+        comes_back: timedelta = course.COMES_BACK,
+    ) -> None:
+        """``seen`` tells when a worker was last heard of; ``announce`` publishes events that
+        were written under that key of the outbox; ``comes_back`` is how long a worker may take
+        from when its machine is up."""
+        self.table = table
+        self._seen = seen
+        self._announce = announce
+        self._comes_back = comes_back
+
+    # Reading
+
+    def get(self, run_id: str) -> Run:
+        """A run as it was last written.  ``NotFoundError`` if there is none."""
+        stored = self.table.read(run_id)
+        if stored is None:
+            raise NotFoundError(f"run {run_id} is not known")
+        return records.from_stored(run_id, *stored)
+
+    def of_target(
+        self, target: Target, *, limit: int, before: str = ""
+    ) -> tuple[list[Run], str | None]:
+        """A page of a target's runs, the newest first, and where the next page begins."""
+        return self._page(self.table.of_target(str(target), limit=limit, before=before), limit)
+
+    def of_queue(
+        self, queue_id: str, *, limit: int, before: str = ""
+    ) -> tuple[list[Run], str | None]:
+        """A page of the runs of a task queue and of its workers, the newest first."""
+        return self._page(self.table.of_queue(queue_id, limit=limit, before=before), limit)
+
+    def open(self, *, limit: int, after: str = "") -> tuple[list[Run], str | None]:
+        """A page of all runs that are not over, the oldest first."""
+        return self._page(self.table.open(limit=limit, after=after), limit)
+
+    def _page(self, lines: list[Listed], limit: int) -> tuple[list[Run], str | None]:
+        found = self.table.read_many([line.run_id for line in lines])
+        runs = [
+            records.from_stored(line.run_id, *found[line.run_id])
+            for line in lines
+            if line.run_id in found
+        ]
+        return runs, lines[-1].order if len(lines) == limit else None
+
+    # Asking for one
+
+    def request(self, run: Run) -> Run:
+        """The run, new or as it has become: asking twice is asking once.
+
+        ``DuplicateError`` if there is another one by this id; ``ConflictError`` if the worker has
+        an open run, the action has to cool down or the bulk was stopped.
+        """
+        now = run.requested
+        wanted = course.said(run, _words_of(run), now=now) if not run.log else run
+        events = [requested_event(wanted)]
+        for _ in range(ATTEMPTS):
+            known = self.table.read(run.run_id)
+            if known is not None:
+                return _same(records.from_stored(run.run_id, *known), run)
+            try:
+                self.table.create(
+                    records.to_stored(wanted), cools=run.action.name, now=now, events=events
+                )
+            except ConflictError:
+                self._refuse(run, now)
+                continue
+            self._announce(outbox_key(events, now), events)
+            return replace(wanted, version=1)
+        raise _too_often(run.run_id)
+
+    def _refuse(self, run: Run, now: datetime) -> None:
+        """Say why a run could not be made, if that has not changed meanwhile."""
+        if self.table.read(run.run_id) is not None:
+            return
+        stored = records.to_stored(run)
+        if (holder := self.table.holder(stored.target, stored.lock)) is not None:
+            if self.settle(holder, now=now).state.is_final:
+                return
+            raise ConflictError(f"{run.target} has an open run: {holder}")
+        until = self.table.cooled_until(stored.target, run.action.name)
+        if until is not None and until > now:
+            seconds = ceil((until - now).total_seconds())
+            raise ConflictError(
+                f"{run.action.name!r} was done to {run.target} lately; again in {seconds} s"
+            )
+        if run.bulk_id is not None and self.is_stopped(run.bulk_id):
+            raise ConflictError(f"bulk {run.bulk_id} was stopped")
+
+    # Doing it
+
+    def claim(
+        self, agent_id: str, *, most: int, new_lease_id: Callable[[], str], now: datetime
+    ) -> list[Run]:
+        """Up to so many runs that an agent is to do now, the oldest first."""
+        claimed: list[Run] = []
+        full: set[str] = set()
+        for line in self.table.todo(records.todo_of(agent_id), limit=LOOKED_AT):
+            if len(claimed) >= most:
+                break
+            if line.place in full and not line.is_taken:
+                continue
+            lease = Lease(new_lease_id(), agent_id, now + course.LEASE)
+            try:
+                claimed.append(self.take(line.run_id, lease, now=now))
+            except NoPlaceError:
+                full.add(line.place)
+            except ConflictError:
+                continue
+            except QueueUnavailableError:
+                logger.warning("a run was not taken up", run=line.run_id)
+        return claimed
+
+    def take(self, run_id: str, lease: Lease, *, now: datetime) -> Run:
+        """Have a run for oneself until the lease ends.
+
+        ``ConflictError`` if somebody else has it or it is over; ``NoPlaceError`` if it must wait.
+        """
+
+        def change(run: Run) -> Run:
+            after = course.take(run, lease, now=now)
+            if not run.is_under_way:
+                stored = records.to_stored(after)
+                if len(self.table.under_way(stored.place) - {run_id}) >= stored.places:
+                    raise NoPlaceError(f"as many {run.action.name!r} as may be are under way")
+            return after
+
+        return self._change(run_id, change, now=now)
+
+    def beat(
+        self,
+        run_id: str,
+        lease_id: str,
+        *,
+        end: Ending | None = None,
+        log: str = "",
+        begin: Beginning | None = None,
+        now: datetime,
+    ) -> Run:
+        """Keep a run for another while, and tell of it: what ended, was said, is about to begin.
+
+        An attempt that is to ``begin`` may be made only after this.  ``ConflictError`` if the run
+        is over or somebody else's: then nothing more may be done.
+        """
+
+        def change(run: Run) -> Run:
+            after = course.hold(run, lease_id, now=now)
+            if end is not None:
+                after = course.end(after, lease_id, end, now=now)
+            if log:
+                after = course.said(after, log, now=now)
+            if begin is not None:
+                after = course.begin(after, lease_id, begin, now=now)
+            return after
+
+        return self._change(run_id, change, now=now)
+
+    def begin(self, run_id: str, lease_id: str, *, number: int, method: str, now: datetime) -> Run:
+        """Write down that an attempt is about to be made.  Errors as of ``beat``."""
+        return self.beat(run_id, lease_id, begin=Beginning(number, method), now=now)
+
+    def end(self, run_id: str, lease_id: str, ending: Ending, *, now: datetime) -> Run:
+        """Write down how an attempt ended.  Errors as of ``beat``."""
+        return self.beat(run_id, lease_id, end=ending, now=now)
+
+    def resolve(
+        self, run_id: str, lease_id: str, *, state: RunState, message: str, now: datetime
+    ) -> Run:
+        """Be done with a run, as ``course.resolve``.  Errors as of ``beat``."""
+
+        def change(run: Run) -> Run:
+            return course.resolve(run, lease_id, state=state, message=message, now=now)
+
+        return self._change(run_id, change, now=now)
+
+    def cancel(self, run_id: str, *, by: str, reason: str = "", now: datetime) -> Run:
+        """Let nobody go on with a run.  ``ConflictError`` if it ended otherwise."""
+        return self._change(
+            run_id, lambda run: course.cancel(run, by=by, reason=reason, now=now), now=now
+        )
+
+    def settle(self, run_id: str, *, now: datetime) -> Run:
+        """The run, after what time and sightings did to it is written down."""
+        return self._change(run_id, lambda run: run, now=now)
+
+    # Many at once
+
+    def begin_bulk(self, bulk_id: str, about: str, *, now: datetime) -> None:
+        """Note what a bulk is about, as a text.
+
+        ``DuplicateError`` if it is about something else, ``ConflictError`` if it was stopped.
+        """
+        noted, is_stopped = self.table.begin_bulk(bulk_id, about, kept=now + records.KEPT)
+        if noted != about:
+            raise DuplicateError(f"bulk {bulk_id} is about something else")
+        if is_stopped:
+            raise ConflictError(f"bulk {bulk_id} was stopped")
+
+    def is_stopped(self, bulk_id: str) -> bool:
+        """Whether a bulk was stopped."""
+        noted = self.table.bulk(bulk_id)
+        return noted is not None and noted[1]
+
+    def stop_bulk(self, bulk_id: str, *, by: str, now: datetime) -> int:
+        """Cancel the open runs of a bulk, and let there be no further ones; how many were."""
+        if self.table.bulk(bulk_id) is None:
+            raise NotFoundError(f"bulk {bulk_id} is not known")
+        self.table.stop_bulk(bulk_id)
+        cancelled = 0
+        for run_id in self.table.runs_of_bulk(bulk_id):
+            try:
+                run = self.get(run_id)
+                if not run.state.is_final:
+                    self.cancel(run_id, by=by, reason="its bulk was stopped", now=now)
+                    cancelled += 1
+            except (ConflictError, NotFoundError):
+                continue
+        return cancelled
+
+    # Writing
+
+    def _change(self, run_id: str, change: Callable[[Run], Run], *, now: datetime) -> Run:
+        """Settle a run, then change it; what time did is written down also where that fails."""
+        for _ in range(ATTEMPTS):
+            before = self.get(run_id)
+            after = self._settled(before, now)
+            refusal: ConflictError | None = None
+            try:
+                after = change(after)
+            except ConflictError as error:
+                refusal = error
+            try:
+                written = self._write(before, after, now)
+            except ConflictError:
+                continue
+            if refusal is not None:
+                raise refusal
+            return written
+        raise _too_often(run_id)
+
+    def _settled(self, run: Run, now: datetime) -> Run:
+        is_awaited = not run.state.is_final and (run.was_silent or run.verified is not None)
+        key = run.target.key if is_awaited else None
+        seen = self._seen(key) if key is not None else None
+        return course.settle(run, seen=seen, now=now, comes_back=self._comes_back)
+
+    def _write(self, before: Run, after: Run, now: datetime) -> Run:
+        if after == before:
+            return before
+        is_over = after.state.is_final and not before.state.is_final
+        events = [resolved_event(after)] if is_over else []
+        cooled = None
+        if is_over and after.attempts and after.action.cooldown:
+            cooled = Cooled(after.action.name, now + after.action.cooldown)
+        self.table.replace(
+            records.to_stored(before),
+            records.to_stored(after),
+            cooled=cooled,
+            events=events,
+            now=now,
+        )
+        if events:
+            logger.info(
+                "a run is over",
+                run=after.run_id,
+                action=after.action.name,
+                target=str(after.target),
+                state=after.state,
+                how=after.message,
+            )
+            self._announce(outbox_key(events, now), events)
+        return replace(after, version=after.version + 1)
+
+
+def _words_of(run: Run) -> str:
+    return f"requested by {run.requested_by}" + (f": {run.reason}" if run.reason else "")
+
+
+def _same(known: Run, wanted: Run) -> Run:
+    """What is known by this id, if it is what is asked for."""
+    for one in ("target", "params", "requested_by", "level", "bulk_id"):
+        if getattr(known, one) != getattr(wanted, one):
+            raise DuplicateError(f"run {known.run_id} is another one: its {one} differs")
+    if known.action.name != wanted.action.name:
+        raise DuplicateError(f"run {known.run_id} is another one: its action differs")
+    return known
+
+
+def _too_often(run_id: str) -> QueueUnavailableError:
+    return QueueUnavailableError(f"run {run_id} is changed too often at once")
