@@ -187,6 +187,36 @@ class ActionResolvedEvent(Event, PulseActionResolvedMessage):
     """A run of an action is over."""
 
 
+class PulseMachineMessage(Answer):
+    """A machine is in another condition than before."""
+
+    worker_pool_id: PoolId
+    worker_group: Identifier
+    worker_id: Identifier
+    timestamp: Moment
+    verdict: str
+    previous: str
+    reason: str
+
+
+class MachineEvent(Event, PulseMachineMessage):
+    """A machine is in another condition than before."""
+
+
+class PulseMachinesMessage(Answer):
+    """So many machines of a pool are bad that nothing is done by itself, or few are again."""
+
+    worker_pool_id: PoolId
+    timestamp: Moment
+    machines: int
+    bad: int
+    reason: str
+
+
+class MachinesEvent(Event, PulseMachinesMessage):
+    """So many machines of a pool are bad that nothing is done by itself, or few are again."""
+
+
 MESSAGES: Mapping[str, type[Answer]] = {
     events.POOL_CREATED: PulseWorkerPoolMessage,
     events.POOL_UPDATED: PulseWorkerPoolMessage,
@@ -208,6 +238,9 @@ MESSAGES: Mapping[str, type[Answer]] = {
     events.TASK_QUEUE_OPENED: PulseDowntimeMessage,
     events.ACTION_REQUESTED: PulseActionMessage,
     events.ACTION_RESOLVED: PulseActionResolvedMessage,
+    events.MACHINE_VERDICT: PulseMachineMessage,
+    events.MACHINES_HELD: PulseMachinesMessage,
+    events.MACHINES_FREED: PulseMachinesMessage,
 }
 """Exchange → its messages."""
 
@@ -232,5 +265,8 @@ EVENTS: Mapping[str, type[Event]] = {
     events.TASK_QUEUE_OPENED: DowntimeEvent,
     events.ACTION_REQUESTED: ActionRequestedEvent,
     events.ACTION_RESOLVED: ActionResolvedEvent,
+    events.MACHINE_VERDICT: MachineEvent,
+    events.MACHINES_HELD: MachinesEvent,
+    events.MACHINES_FREED: MachinesEvent,
 }
 """Name → ``detail`` of the event on the bus."""

@@ -37,6 +37,9 @@ LAUNCH_CONFIG_PAUSED = "launch-config-paused"
 LAUNCH_CONFIG_RESUMED = "launch-config-resumed"
 ACTION_REQUESTED = "action-requested"
 ACTION_RESOLVED = "action-resolved"
+MACHINE_VERDICT = "machine-verdict"
+MACHINES_HELD = "machines-held"
+MACHINES_FREED = "machines-freed"
 
 
 def _event(name: str, detail: Json, *identity: object) -> dict[str, Any]:
@@ -126,6 +129,11 @@ def downtime_event(
         "clientId": client_id,
     }
     return _event(name, detail, queue_id, to_wire(at))
+
+
+def machine_event(name: str, detail: Json, *identity: object) -> dict[str, Any]:
+    """Tell how a machine is, or that too many of a pool are bad to do anything about them."""
+    return _event(name, detail, *identity)
 
 
 def pool_event(

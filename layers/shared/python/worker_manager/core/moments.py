@@ -12,6 +12,10 @@ _RFC_3339 = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
 
+FOR_EVER = datetime(3026, 1, 1, tzinfo=UTC)
+"""Until somebody says otherwise: a thousand years, as Taskcluster's own console has it; always the
+same moment, so that saying it again changes nothing."""
+
 
 def is_date_time(value: object) -> bool:
     """Whether a JSON value is a date-time: text as RFC 3339 has it, and no number of seconds."""

@@ -63,6 +63,7 @@ _CLOSED = frozenset({"workerPoolId", "timestamp"})
 _CLOSED_BY = frozenset({"closedUntil", "clientId"})
 _UNTIL = frozenset({"timestamp", "until"})
 _RUN = frozenset({"runId", "action", "provisionerId", "requestedBy", "reason", "timestamp"})
+_MACHINES = frozenset({"workerPoolId", "timestamp", "machines", "bad", "reason"})
 _RUN_OF = frozenset({"workerPoolId", "workerGroup", "workerId"})
 
 SCHEMAS: Mapping[str, Fields] = {
@@ -87,6 +88,9 @@ SCHEMAS: Mapping[str, Fields] = {
     events.TASK_QUEUE_OPENED: Fields(_CLOSED | _WHY, _CLOSED_BY),
     events.ACTION_REQUESTED: Fields(_RUN, _RUN_OF),
     events.ACTION_RESOLVED: Fields(_RUN | {"state", "message"}, _RUN_OF),
+    events.MACHINE_VERDICT: Fields(_HELD | _WHY | {"verdict", "previous"}),
+    events.MACHINES_HELD: Fields(_MACHINES),
+    events.MACHINES_FREED: Fields(_MACHINES),
 }
 """Event name → fields of its message, in the order of the reference's documentation."""
 

@@ -45,7 +45,8 @@ class Done:
     key: WorkerKey
     requested: datetime
     ended: datetime | None = None
-    helped: bool = False
+    was_vain: bool = False
+    """Whether it was tried, and failed."""
 
 
 @dataclass(frozen=True, slots=True)
