@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tests.factories import NOW
@@ -10,10 +10,12 @@ from worker_manager.actions.entities import Action, Context, Kind, Level, Run, T
 from worker_manager.actions.ledger import Runs
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.model import WorkerKey
+from worker_manager.registry.entities import RegistryWorker
 from worker_manager.store.action_table import ActionItem, ActionTable
 from worker_manager.store.tables import bind
 
 if TYPE_CHECKING:
+    from worker_manager.actions.ledger import Sightings
     from worker_manager.store.tables import Tables
 
 HOST = WorkerKey("hw/linux", "rack-1", "host-1")
@@ -26,10 +28,27 @@ def an_action_table(tables: Tables, name: str = "test-actions") -> ActionTable:
     return ActionTable(model, tables)
 
 
-def some_runs(tables: Tables, **options: Any) -> Runs:
+class Seen(dict[WorkerKey, datetime]):
+    """A registry that knows when workers were seen, and of whom nearly every call is noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watched: dict[WorkerKey, datetime] = {}
+
+    def worker(self, key: WorkerKey) -> RegistryWorker | None:
+        if key not in self:
+            return None
+        return RegistryWorker(key, created=self[key], last_seen=self[key])
+
+    def watch(self, key: WorkerKey, *, until: datetime) -> None:
+        self.watched[key] = until
+
+
+def some_runs(tables: Tables, registry: Sightings | None = None, **options: Any) -> Runs:
     """A ledger; nobody was seen, and nobody is told, unless ``options`` say so."""
-    given: dict[str, Any] = {"seen": lambda _key: None, "announce": lambda _key, _events: None}
-    return Runs(an_action_table(tables), **(given | options))
+    given: dict[str, Any] = {"announce": lambda _key, _events: None}
+    seen: Sightings = Seen() if registry is None else registry
+    return Runs(an_action_table(tables), seen, **(given | options))
 
 
 def an_action(name: str = "reboot", **overrides: Any) -> Action:

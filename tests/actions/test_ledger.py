@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from moto.core.botocore_stubber import BotocoreStubber
 
-from tests.action_tables import HOST, a_run, an_action, host, later, some_runs
+from tests.action_tables import HOST, Seen, a_run, an_action, host, later, some_runs
 from worker_manager.actions import records
 from worker_manager.actions.course import LEASE, Ending
 from worker_manager.actions.entities import (
@@ -29,7 +29,7 @@ from worker_manager.core.ids import derived_slugid
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from worker_manager.core.model import Json, WorkerKey
+    from worker_manager.core.model import Json
     from worker_manager.store.tables import Tables
 
 
@@ -37,9 +37,9 @@ class World:
     """A ledger, who was seen, and what was told."""
 
     def __init__(self, tables: Tables) -> None:
-        self.seen: dict[WorkerKey, datetime] = {}
+        self.seen = Seen()
         self.told: list[Json] = []
-        self.runs = some_runs(tables, seen=self.seen.get, announce=self.announce)
+        self.runs = some_runs(tables, self.seen, announce=self.announce)
         self.leases = 0
 
     def announce(self, _key: str, events: Sequence[Json]) -> None:
@@ -281,6 +281,7 @@ def test_a_worker_that_comes_back_by_itself_ends_its_run_before_anything_is_done
 def test_a_rebooted_worker_is_waited_for_and_then_is_or_is_not_back(world: World) -> None:
     for number in (1, 2):
         world.runs.request(a_run(number, key=host(number)))
+    assert world.seen.watched == dict.fromkeys((host(1), host(2)), later(minutes=100))
     for run in world.claim(2):
         world.runs.resolve(
             run.run_id, lease_of(run), state=RunState.SUCCEEDED, message="up", now=later(minutes=1)

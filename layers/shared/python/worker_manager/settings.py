@@ -30,6 +30,7 @@ TABLE_VARIABLES = {
     "health": "WM_TABLE_HEALTH",
     "queue": "WM_TABLE_QUEUE",
     "registry": "WM_TABLE_REGISTRY",
+    "actions": "WM_TABLE_ACTIONS",
 }
 
 

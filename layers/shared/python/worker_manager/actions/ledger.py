@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from worker_manager.actions import course, records
 from worker_manager.actions.course import Beginning
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from worker_manager.actions.course import Ending
     from worker_manager.actions.entities import Run, RunState, Target
     from worker_manager.core.model import Json, WorkerKey
+    from worker_manager.registry.entities import RegistryWorker
     from worker_manager.store.action_rows import Listed
     from worker_manager.store.action_table import ActionTable
 
@@ -40,6 +41,18 @@ ATTEMPTS = 8
 """How often one change of a run is decided before giving up on lost races."""
 LOOKED_AT = 1000
 """Open runs of an agent that one claim looks at."""
+
+
+class Sightings(Protocol):
+    """What runs need of the registry."""
+
+    def worker(self, key: WorkerKey) -> RegistryWorker | None:
+        """A worker as it was last seen."""
+        ...
+
+    def watch(self, key: WorkerKey, *, until: datetime) -> None:
+        """Note nearly every call of a worker until then."""
+        ...
 
 
 class NoPlaceError(ConflictError):
@@ -52,20 +65,25 @@ class Runs:
     def __init__(
         self,
         table: ActionTable,
+        registry: Sightings,
         *,
-        seen: Callable[[WorkerKey], datetime | None],
         announce: Callable[[str, Sequence[Json]], object],
         comes_back: timedelta = course.COMES_BACK,
     ) -> None:
-        """``seen`` tells when a worker was last heard of; ``announce`` publishes events that
+        """``registry`` knows when a worker was last heard of; ``announce`` publishes events that
         were written under that key of the outbox; ``comes_back`` is how long a worker may take
         from when its machine is up."""
         self.table = table
-        self._seen = seen
+        self._registry = registry
         self._announce = announce
         self._comes_back = comes_back
 
     # Reading
+
+    def seen(self, key: WorkerKey) -> datetime | None:
+        """When a worker was last heard of."""
+        worker = self._registry.worker(key)
+        return worker.last_seen if worker is not None else None
 
     def get(self, run_id: str) -> Run:
         """A run as it was last written.  ``NotFoundError`` if there is none."""
@@ -122,6 +140,7 @@ class Runs:
                 self._refuse(run, now)
                 continue
             self._announce(outbox_key(events, now), events)
+            self._watch(wanted)
             return replace(wanted, version=1)
         raise _too_often(run.run_id)
 
@@ -142,6 +161,20 @@ class Runs:
             )
         if run.bulk_id is not None and self.is_stopped(run.bulk_id):
             raise ConflictError(f"bulk {run.bulk_id} was stopped")
+
+    def _watch(self, run: Run) -> None:
+        """Let it be known soon when a worker is back that is waited for.
+
+        Where that fails it is known later, which harms nothing.
+        """
+        key = run.target.key
+        if key is None or not (run.is_reboot or run.was_silent):
+            return
+        longest = course.UNTAKEN + run.action.timeout + self._comes_back
+        try:
+            self._registry.watch(key, until=run.requested + longest)
+        except QueueUnavailableError:
+            logger.warning("a worker that is waited for is not watched", run=run.run_id)
 
     # Doing it
 
@@ -297,7 +330,7 @@ class Runs:
     def _settled(self, run: Run, now: datetime) -> Run:
         is_awaited = not run.state.is_final and (run.was_silent or run.verified is not None)
         key = run.target.key if is_awaited else None
-        seen = self._seen(key) if key is not None else None
+        seen = self.seen(key) if key is not None else None
         return course.settle(run, seen=seen, now=now, comes_back=self._comes_back)
 
     def _write(self, before: Run, after: Run, now: datetime) -> Run:

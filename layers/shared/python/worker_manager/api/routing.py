@@ -40,6 +40,9 @@ PARAMETERS: Mapping[str, str] = {
     "taskId": SLUGID,
     "runId": r"^[0-9]{1,3}$",
     "name": r"^[^\n]+$",
+    "actionName": r"^[a-z0-9-]{1,38}$",
+    "actionRunId": SLUGID,
+    "agentId": IDENTIFIER,
     "schema": r"^[a-z0-9-]{1,100}\.json$",
 }
 """What each URL parameter must look like, wherever it occurs."""

@@ -1,0 +1,35 @@
+"""Building what knows of actions, and what calls other services for them.
+
+Where to read next: ``registry`` and ``loops``, which use it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from worker_manager.actions.catalogue import Catalogue
+from worker_manager.actions.hosts import Hosts
+
+if TYPE_CHECKING:
+    from worker_manager.actions.calls import HttpCaller
+    from worker_manager.registry.registry import Registry
+    from worker_manager.wiring.base import Base
+
+
+def hosts_of(base: Base) -> Hosts:
+    """The hosts that ``http`` actions may call."""
+    return Hosts.of(base.settings.action_hosts)
+
+
+def catalogue_of(base: Base, registry: Registry) -> Catalogue:
+    """Which actions there are."""
+    return Catalogue(registry, base.stores.workers, base.settings.providers, hosts_of(base))
+
+
+def caller_of(base: Base) -> HttpCaller:
+    """Calls the services of ``http`` actions in the issuer's name."""
+    # Only one function calls, and it seldom.
+    from worker_manager.actions.calls import HttpCaller  # noqa: PLC0415
+    from worker_manager.taskcluster.signed_http import SignedHttp  # noqa: PLC0415
+
+    return HttpCaller(SignedHttp(base.issuer_credentials), hosts_of(base))
