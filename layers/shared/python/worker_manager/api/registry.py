@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.api import (
     bulk,
     declarations,
+    mix,
     observations,
     ping,
     quarantines,
@@ -288,6 +289,7 @@ ROUTES: tuple[Route[RegistryDeps], ...] = (
     *search.SEARCH_ROUTES,
     *worker_details.DETAILS_ROUTES,
     *bulk.BULK_ROUTES,
+    *mix.MIX_ROUTES,
     *OWN,
     *references.routes_of(NAME),
 )
