@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import requests
-import taskcluster
+import taskcluster  # type: ignore[import-untyped]
 
 TIMEOUT_SECONDS = 35
 """For one answer; the front door gives up after 29."""
@@ -36,6 +36,8 @@ def client(service: str, options: dict[str, Any]) -> Any:
     ``options`` are those of Taskcluster's clients, as from the environment.  Raises
     ``UnreachableError``.
     """
+    if not options["rootUrl"]:
+        raise UnreachableError("TASKCLUSTER_ROOT_URL does not say where the deployment is")
     root_url = options["rootUrl"].rstrip("/")
     session = _Session()
     try:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-import taskcluster
+import taskcluster  # type: ignore[import-untyped]
 
 from worker_manager_cli.deployment import UnreachableError
 from worker_manager_cli.mix import mix
@@ -37,11 +37,10 @@ def _first_lines(error: Exception) -> str:
 @click.option(
     "--root-url",
     envvar="TASKCLUSTER_ROOT_URL",
-    required=True,
     help="Where the deployment is; TASKCLUSTER_ROOT_URL if not given.",
 )
 @click.pass_context
-def main(context: click.Context, root_url: str) -> None:
+def main(context: click.Context, root_url: str | None) -> None:
     """What a worker manager knows of its workers.
 
     Who asks is said by TASKCLUSTER_CLIENT_ID, TASKCLUSTER_ACCESS_TOKEN and, for temporary
