@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.api.deps import QueueDeps
 from worker_manager.registry.backends.builtin import BuiltinBackend
 from worker_manager.registry.declarations import Declarations
+from worker_manager.registry.downtimes import Downtimes
 from worker_manager.registry.quarantines import Quarantines
 from worker_manager.registry.registry import Registry
 from worker_manager.store.registry_items import RegistryItem
@@ -43,6 +44,13 @@ def queue_deps(
         clock=clock,
         page_bytes=4_000_000,
     )
+
+
+def downtimes_of(
+    registry: Registry, announce: Callable[[str, Sequence[Json]], object] | None = None
+) -> Downtimes:
+    """Its downtimes, told to nobody unless somebody listens."""
+    return Downtimes(registry, announce=announce or (lambda _key, _events: None))
 
 
 def quarantines_of(

@@ -16,4 +16,7 @@ def handle(_event: dict[str, Any], _context: object) -> dict[str, Any]:
     """Take the schedule's event."""
     keeper = loops.keeper(mails=True)
     report = {**publish(keeper), "mail": send_mail(keeper)}
-    return report | {"released": sightings.quarantines().release_due(now=now())}
+    return report | {
+        "released": sightings.quarantines().release_due(now=now()),
+        "opened": sightings.downtimes().open_due(now=now()),
+    }

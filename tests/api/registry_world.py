@@ -13,6 +13,7 @@ from worker_manager.core.model import WorkerKey
 from worker_manager.core.roles import Roles
 from worker_manager.registry.backends.builtin import BuiltinBackend
 from worker_manager.registry.declarations import Declarations
+from worker_manager.registry.downtimes import Downtimes
 from worker_manager.registry.observations import Kind, Observation
 from worker_manager.registry.quarantines import Quarantines
 from worker_manager.taskcluster.auth import LocalAuthenticator
@@ -44,6 +45,7 @@ class RegistryApi(Api):
             registry=self.registry,
             declarations=Declarations(self.registry),
             quarantines=Quarantines(self.registry, announce=behind.outbox.send),
+            downtimes=Downtimes(self.registry, announce=behind.outbox.send),
             backend=BuiltinBackend(),
             queue=self.queue,
             stores=behind.stores,

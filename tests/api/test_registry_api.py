@@ -249,12 +249,26 @@ def test_a_quarantine_that_makes_no_sense_names_what_is_wrong(api: RegistryApi, 
 
 def test_a_whole_type_is_closed_and_opened(api: RegistryApi) -> None:
     path = f"{BASE}/task-queues/{quote(POOL, safe='')}/quarantine"
-    until = to_wire(api.clock.now + DAY)
-    assert api.ok("PUT", path, {"quarantineUntil": until})["closedUntil"] == until
-    assert api.ok("GET", f"{BASE}{TYPE}")["closedUntil"] == until
-    assert "closedUntil" not in api.ok("PUT", path, {"quarantined": False})
+    closed = {
+        "closedUntil": to_wire(api.clock.now + DAY),
+        "closedAt": to_wire(api.clock.now),
+        "closedBy": "test/root",
+        "closedInfo": "power",
+    }
+    body = {"quarantineUntil": closed["closedUntil"], "quarantineInfo": "power"}
+    assert api("PUT", path, {"quarantined": False}).status == 404
+    answers = [
+        api.ok("PUT", path, body),
+        api.ok("GET", f"{BASE}{TYPE}"),
+        api.ok("GET", path.replace("quarantine", "stats")),
+    ]
+    for answer in answers:
+        assert closed.items() <= answer.items()
+    opened = api.ok("PUT", path, {"quarantined": False})
+    assert not opened.keys() & closed.keys()
     refused = api("PUT", path, {"quarantined": True}, client="test/poor")
     assert refused.status == 403
+    assert api.bus.names() == ["task-queue-closed", "task-queue-opened"]
 
 
 def observation(**fields: Any) -> dict[str, Any]:

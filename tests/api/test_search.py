@@ -16,6 +16,7 @@ from tests.factories import a_worker
 from worker_manager.api import everyone
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.model import State, WorkerKey
+from worker_manager.core.moments import to_wire
 from worker_manager.registry.observations import Kind, Observation
 from worker_manager.taskcluster.clients import Client
 
@@ -365,3 +366,16 @@ def test_nobody_who_was_there_all_along_is_skipped_or_repeated(
     assert (there & set(found(api, **query))) - {
         f"{queue}/{worker_id}" for _, (queue, worker_id) in changes
     } <= set(seen)
+
+
+@pytest.mark.parametrize("query", ["", "quarantined=true"])
+def test_whose_task_queue_is_closed_is_found_with_its_end(api: RegistryApi, query: str) -> None:
+    until = to_wire(api.clock.now + HOUR)
+    for pool in (POOL, OTHER):
+        hold(api, "m-1", pool=pool)
+    closed = f"{BASE}/task-queues/proj-x%2Fbuilders/quarantine"
+    api.ok("PUT", closed, {"quarantineUntil": until})
+
+    found = api.ok("GET", SEARCH, query=query)["workers"]
+
+    assert [one.get("closedUntil") for one in found] == [until, None]

@@ -70,6 +70,7 @@ def test_the_clock_clears_up_and_publishes_without_a_pool(running: RunningStage)
         "sent": 0,
         "mail": {},
         "released": 0,
+        "opened": 0,
     }
 
 

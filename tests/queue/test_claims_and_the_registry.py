@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.registry_tables import downtimes_of
 from worker_manager.core.errors import ConflictError
+from worker_manager.core.moments import to_wire
 from worker_manager.queue.embedded import EmbeddedQueue
-from worker_manager.registry.declarations import Declarations
 from worker_manager.registry.entities import Claim, Outcomes
 from worker_manager.store.queue_table import QueueTable
 from worker_manager.taskcluster.credentials import Issuer
@@ -165,12 +166,24 @@ def test_a_claim_goes_on_when_its_worker_changed_otherwise(
 
 def test_a_type_that_is_closed_gives_no_tasks_until_its_time(world: Any) -> None:
     task_id = world.create("a")
-    declarations = Declarations(world.registry)
-    declarations.close(POOL, NOON + 5 * MINUTE, info="network down", now=NOON)
+    downtimes = downtimes_of(world.registry)
+    until = NOON + 5 * MINUTE
+    downtimes.change(POOL, until, info="network down", client_id="ops/ann", now=NOON)
     body = {"workerGroup": "us-west-2", "workerId": "i-1"}
 
     assert world.queue.claim_work(POOL, body).barred_until == NOON + 5 * MINUTE
     assert world.queue.claim_task(task_id, 0, body).body == {}
+    assert world.queue.task_queue_counts(POOL) == {
+        "provisionerId": "proj-x",
+        "workerType": "builders",
+        "taskQueueId": POOL,
+        "pendingTasks": 1,
+        "claimedTasks": 0,
+        "closedUntil": to_wire(until),
+        "closedAt": to_wire(NOON),
+        "closedBy": "ops/ann",
+        "closedInfo": "network down",
+    }
     world.clock.advance(minutes=5)
     assert len(world.claim()) == 1
 

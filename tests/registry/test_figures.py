@@ -118,5 +118,4 @@ def test_workers_are_counted_once_by_what_they_do() -> None:
     counts = figures.count(workers, NOON)
     assert counts == WorkerCounts(total=6, quarantined=2, claimed=1)
     assert counts.idle == 3
-    assert counts.with_at_most(0).idle == 4
     assert replace(counts, claimed=9).idle == 0

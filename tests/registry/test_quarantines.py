@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.registry_tables import a_registry, quarantines_of
+from tests.registry_tables import a_registry, downtimes_of, quarantines_of
 from worker_manager.core.errors import NotFoundError
 from worker_manager.core.model import WorkerKey
 from worker_manager.registry.declarations import Declarations
@@ -278,7 +278,8 @@ def test_a_type_is_deleted_though_others_delete_its_workers_or_those_call_again(
 
 
 def test_a_type_that_is_closed_is_not_purged_before_it_opens(world: World) -> None:
-    world.declarations.close(POOL, NOON + 400 * DAY, info="", now=NOON)
+    closed = downtimes_of(world.registry)
+    closed.change(POOL, NOON + 400 * DAY, info="", client_id="ops/ann", now=NOON)
 
     world.declarations.purge(now=NOON + 399 * DAY)
     assert world.registry.worker_type(POOL) is not None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from worker_manager.queues import Sender
     from worker_manager.registry.backends.protocol import QueueBackend
     from worker_manager.registry.declarations import Declarations
+    from worker_manager.registry.downtimes import Downtimes
     from worker_manager.registry.quarantines import Quarantines
     from worker_manager.registry.registry import Registry
     from worker_manager.settings import ProviderSettings
@@ -132,6 +133,7 @@ class RegistryDeps:
     registry: Registry
     declarations: Declarations
     quarantines: Quarantines
+    downtimes: Downtimes
     backend: QueueBackend
     queue: QueueClient
     stores: Stores

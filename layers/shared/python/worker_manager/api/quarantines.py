@@ -15,7 +15,7 @@ from worker_manager.api.registry_views import worker_key
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
-    from worker_manager.api.deps import RegistryAccess
+    from worker_manager.api.deps import RegistryAccess, RegistryDeps
     from worker_manager.api.registry_schemas import (
         QuarantineWorkerRequest,
         QueueWorkerResponse,
@@ -50,18 +50,19 @@ def list_quarantines(call: Call, deps: RegistryAccess) -> QuarantinesResponse:
     return QuarantinesResponse(quarantines=[quarantine_detail(change) for change in history])
 
 
-def close_task_queue(call: Call, deps: RegistryAccess) -> TaskQueueResponse:
+def close_task_queue(call: Call, deps: RegistryDeps) -> TaskQueueResponse:
     """Give no worker of a type any more tasks until then; the past opens it again.
 
-    Nobody starts workers for what waits meanwhile.
+    Nobody starts workers for what waits meanwhile.  Both are told on the bus, and so is a downtime
+    that ends by itself.
     """
     now, name = deps.clock(), call.params["taskQueueId"]
     until = end_of(call.body, now)
     deps.backend.close(name, until)
-    info = call.body.quarantine_info
-    closed = deps.declarations.close(name, until, info=info, now=now)
-    logger.info("downtime", pool=name, until=until, info=info, client=call.client_id)
-    return task_queue(closed, deps)
+    info, client_id = call.body.quarantine_info, call.client_id or "anonymous"
+    after = deps.downtimes.change(name, until, info=info, client_id=client_id, now=now)
+    logger.info("downtime", pool=name, until=until, info=info, client=client_id)
+    return task_queue(after, deps)
 
 
 def end_of(body: QuarantineWorkerRequest, now: datetime) -> datetime:

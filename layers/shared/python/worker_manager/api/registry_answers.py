@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.api.deps import RegistryAccess
+    from worker_manager.core.activity import Downtime
     from worker_manager.registry.entities import (
         Claim,
         Provisioner,
@@ -113,8 +114,19 @@ def _type_facts(one: WorkerType, deps: RegistryAccess) -> dict[str, Any]:
         **told(
             last_date_active=one.last_seen,
             hardware=one.is_hardware or None,
-            closed_until=one.closed_until if one.is_closed(deps.clock()) else None,
         ),
+        **downtime_told(one.downtime_at(deps.clock())),
+    }
+
+
+def downtime_told(downtime: Downtime | None) -> dict[str, Any]:
+    """Until when a worker type is closed that is, with who said so, when and why."""
+    if downtime is None:
+        return {}
+    return {
+        "closed_until": downtime.until,
+        "closed_info": downtime.info,
+        **told(closed_at=downtime.since, closed_by=downtime.by),
     }
 
 

@@ -149,12 +149,20 @@ class ProvisionerResponse(Shown):
     provisioner_id: Identifier
 
 
-class TaskQueueResponse(Shown):
+class MayBeClosed(Answer):
+    """What is told of a task queue while it gives out no tasks: until when, who said so, why."""
+
+    closed_until: Moment | None = None
+    closed_at: Moment | None = None
+    closed_by: str | None = None
+    closed_info: str | None = None
+
+
+class TaskQueueResponse(Shown, MayBeClosed):
     """A worker type by the name of its task queue; ``closedUntil`` while it gives no tasks."""
 
     task_queue_id: PoolId
     hardware: bool = False
-    closed_until: Moment | None = None
 
 
 class WorkerTypeResponse(TaskQueueResponse):

@@ -48,7 +48,8 @@ def search_workers(call: Call, deps: RegistryDeps) -> SearchWorkersResponse:
     size = paging.page_size(call.query)
     found, place = take(call, deps, wanted, after=after, size=size)
     now = deps.clock()
-    items = (_searched(one, now) for one in found)
+    closed = deps.downtimes.in_force(now=now)
+    items = (_searched(one, now, closed.get(one.key.pool_id)) for one in found)
     page = list(paging.cut(items, paging.size_of, most_bytes=deps.page_bytes))
     if len(page) < len(found):
         place = Place.of(found[len(page) - 1].key)
@@ -75,7 +76,7 @@ def wanted_of(query: Mapping[str, str]) -> Wanted:
     )
 
 
-def _searched(found: Found, now: datetime) -> SearchedWorker:
+def _searched(found: Found, now: datetime, closed_until: datetime | None) -> SearchedWorker:
     seen, row = found.seen, found.row
     latest = seen.claims[-1] if seen and seen.claims else None
     capacity = row.capacity if row else seen.capacity if seen else None
@@ -88,6 +89,7 @@ def _searched(found: Found, now: datetime) -> SearchedWorker:
         capacity=capacity or 0,
         figures=WorkerFigures(**worker_figures(found, now)),
         **told(
+            closed_until=closed_until,
             launch_config_id=row and row.launch_config_id,
             first_claim=seen and seen.first_claim,
             last_date_active=seen and seen.last_active,

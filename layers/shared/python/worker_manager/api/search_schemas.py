@@ -13,6 +13,7 @@ from pydantic import Field, StrictBool, StringConstraints, model_validator
 from worker_manager.api.registry_schemas import (
     Info,
     ListTaskQueuesResponse,
+    MayBeClosed,
     QuarantineDetail,
     QuarantineWorkerRequest,
     RecentTask,
@@ -53,9 +54,13 @@ class WorkerFigures(Answer):
 
 
 class SearchedWorker(WorkerItem):
-    """A worker of any task queue; what nobody knows of it is left out."""
+    """A worker of any task queue; what nobody knows of it is left out.
+
+    ``closedUntil`` while its task queue gives out no tasks at all.
+    """
 
     task_queue_id: PoolId
+    closed_until: Moment | None = None
     state: StateName
     provider_id: Identifier
     launch_config_id: Identifier | None = None
@@ -174,10 +179,12 @@ class WorkerNumbers(Answer):
     claimed: int
 
 
-class TaskQueueStats(Answer):
+class TaskQueueStats(MayBeClosed):
     """How a task queue fares; rates are over all runs of its workers within seven days.
 
-    Tasks are not counted where the queue does not answer; ``unavailable`` says so.
+    Workers are counted by what was heard of them, tasks by the queue itself, which may be ahead.
+    Where it does not answer ``unavailable`` says so.  While the queue is closed nobody is started
+    for the tasks that wait.
     """
 
     workers: WorkerNumbers

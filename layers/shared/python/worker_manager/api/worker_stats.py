@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from worker_manager.api import paging
 from worker_manager.api.everyone import AT_ONCE, known
 from worker_manager.api.refusals import not_found
-from worker_manager.api.registry_answers import told
+from worker_manager.api.registry_answers import downtime_told, told
 from worker_manager.api.registry_views import list_task_queues, worker_key
 from worker_manager.api.routing import Call, Route
 from worker_manager.api.search_schemas import (
@@ -114,15 +114,15 @@ def _stats(deps: RegistryDeps, name: str, known_type: WorkerType | None) -> dict
     """Fields of ``TaskQueueStats``."""
     now = deps.clock()
     is_hardware = known_type is not None and known_type.is_hardware
+    # Asked first: what it finds to have run out is known of the workers then.
+    tasks = _tasks(deps, name)
     workers = list(_everybody(deps, name))
     listed = (
         worker
         for worker in workers
         if is_worker_listed(worker, now, deps.registry.windows, is_hardware=is_hardware)
     )
-    counts, tasks = figures.count(listed, now), _tasks(deps, name)
-    if tasks is not None:
-        counts = counts.with_at_most(tasks.claimed)
+    counts = figures.count(listed, now)
     numbers = WorkerNumbers(
         total=counts.total,
         idle=counts.idle,
@@ -138,6 +138,7 @@ def _stats(deps: RegistryDeps, name: str, known_type: WorkerType | None) -> dict
             unavailable=SILENT if tasks is None else None,
             last_date_active=known_type and known_type.last_seen,
         ),
+        **downtime_told(known_type.downtime_at(now) if known_type else None),
     }
 
 

@@ -46,8 +46,9 @@ class Claimer:
     def check_type(self) -> None:
         """See whether its whole type gets no tasks; worth a read only if there are any."""
         worker_type = self._registry.worker_type(self.key.pool_id)
-        if worker_type is not None and worker_type.is_closed(self._now):
-            self.barred_until = worker_type.closed_until
+        downtime = worker_type.downtime_at(self._now) if worker_type is not None else None
+        if downtime is not None:
+            self.barred_until = downtime.until
 
     def along(self, task: Task, at: datetime) -> Writes:
         """What is written in one with the claim of the task's last run."""

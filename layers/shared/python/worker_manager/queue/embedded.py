@@ -104,14 +104,13 @@ class EmbeddedQueue:
         """``taskQueueCounts``: tasks that wait, and tasks being worked on.
 
         ``closedUntil`` is there while none of the waiting ones is given out, so that nobody starts
-        workers for them (``Declarations.close``).
+        workers for them, and with it who closed the queue, when and why.
         """
         queue_id = requests.require_queue_id(task_queue_id)
         counts = self._lists.counts(queue_id)
         known = self._registry.worker_type(queue_id)
-        closed: dict[str, Any] = {}
-        if known is not None and known.closed_until and known.is_closed(self._tasks.now()):
-            closed["closedUntil"] = to_wire(known.closed_until)
+        downtime = known.downtime_at(self._tasks.now()) if known is not None else None
+        closed = records.downtime_of(downtime) if downtime is not None else {}
         provisioner_id, _, worker_type = queue_id.partition("/")
         return closed | {
             "provisionerId": provisioner_id,

@@ -16,6 +16,8 @@ from worker_manager.store.queue_rows import Line, Listed, StoredTask
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from worker_manager.core.activity import Downtime
+
 
 def line_of(task: Task) -> Line | None:
     """The line of the task's last run in its queue's lists; ``None`` once it is resolved."""
@@ -37,6 +39,17 @@ def line_of(task: Task) -> Line | None:
             holder=holder_of(str(run.worker_group), str(run.worker_id)),
         )
     return None
+
+
+def downtime_of(downtime: Downtime) -> dict[str, Any]:
+    """Why a queue gives out nothing, among its counts."""
+    told = {
+        "closedUntil": to_wire(downtime.until),
+        "closedAt": to_wire(downtime.since) if downtime.since else None,
+        "closedBy": downtime.by,
+        "closedInfo": downtime.info,
+    }
+    return {name: value for name, value in told.items() if value}
 
 
 def holder_of(group: str, worker_id: str) -> str:

@@ -79,15 +79,6 @@ class Declarations:
                 now,
             )
 
-    def close(self, queue_id: str, until: datetime, *, info: str, now: datetime) -> WorkerType:
-        """No tasks for any worker of a type until then; a moment in the past ends that."""
-
-        def change(stored: StoredName) -> Json:
-            before = records.to_type(stored)
-            return records.from_type(replace(before, closed_until=until, closed_info=info))
-
-        return records.to_type(self._declare(TYPES, queue_id, change, now))
-
     def worker(self, key: WorkerKey, said: Mapping[str, Any], *, now: datetime) -> RegistryWorker:
         """Declare a worker, which shows it as if it was seen; ``said`` are fields of its.
 
@@ -163,7 +154,7 @@ class Declarations:
         for stored in list(self._table.names(TYPES)):
             found = records.to_type(stored)
             last = self._last_word(stored, found.declaration)
-            if max(last, found.closed_until or last) < limit:
+            if max(last, found.downtime.until if found.downtime else last) < limit:
                 purged += self._table.forget(TYPES, stored)
         for stored in list(self._table.names(PROVISIONERS)):
             declaration = records.to_provisioner(stored).declaration

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime, timedelta
 
+    from worker_manager.core.activity import Downtime
     from worker_manager.core.model import Json, WorkerKey
 
 Stability = Literal["experimental", "stable", "deprecated"]
@@ -133,9 +134,8 @@ class WorkerType:
     has_metadata: bool = False
     is_hardware: bool = False
     """Whether its workers are machines that stay, and may be silent for longer."""
-    closed_until: datetime | None = None
-    """Until when none of its workers gets a task."""
-    closed_info: str = ""
+    downtime: Downtime | None = None
+    """Why none of its workers gets a task, or did before it was over."""
 
     @property
     def provisioner_id(self) -> str:
@@ -147,9 +147,9 @@ class WorkerType:
         """The second half of its name."""
         return self.queue_id.partition("/")[2]
 
-    def is_closed(self, now: datetime) -> bool:
-        """Whether none of its workers gets a task at ``now``."""
-        return self.closed_until is not None and self.closed_until > now
+    def downtime_at(self, now: datetime) -> Downtime | None:
+        """The downtime in which none of its workers gets a task at ``now``."""
+        return self.downtime if self.downtime is not None and self.downtime.until > now else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,10 +78,6 @@ class WorkerCounts:
         """Those that could take a task at once."""
         return max(0, self.total - self.quarantined - self.claimed)
 
-    def with_at_most(self, claimed: int) -> WorkerCounts:
-        """With no more workers at work than there are tasks at work."""
-        return WorkerCounts(self.total, self.quarantined, min(self.claimed, claimed))
-
 
 def outcomes_of(workers: Iterable[RegistryWorker], now: datetime) -> Outcomes:
     """How the runs of these workers ended within the last week, today included."""

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.core.activity import Downtime
 from worker_manager.core.model import Json, canonical_json
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.registry.entities import (
@@ -122,8 +123,7 @@ def to_type(stored: StoredName) -> WorkerType:
         declaration=_declaration(declared),
         has_metadata=stored.has_metadata,
         is_hardware=bool(declared.get("is_hardware")),
-        closed_until=_moment(declared.get("closed_until")),
-        closed_info=declared.get("closed_info") or "",
+        downtime=_to_downtime(declared.get("downtime")),
     )
 
 
@@ -132,8 +132,7 @@ def from_type(worker_type: WorkerType) -> Json:
     return to_declared(
         worker_type.declaration,
         is_hardware=worker_type.is_hardware,
-        closed_until=_wire(worker_type.closed_until),
-        closed_info=worker_type.closed_info,
+        downtime=_from_downtime(worker_type.downtime),
     )
 
 
@@ -177,6 +176,20 @@ def _declaration(declared: Json) -> Declaration:
         at=_moment(declared.get("at")),
         by=declared.get("by"),
     )
+
+
+def _from_downtime(downtime: Downtime | None) -> Json | None:
+    if downtime is None:
+        return None
+    moments = {"until": to_wire(downtime.until), "since": _wire(downtime.since)}
+    return {**asdict(downtime), **moments}
+
+
+def _to_downtime(stored: Json | None) -> Downtime | None:
+    if stored is None:
+        return None
+    moments = {"until": from_wire(stored["until"]), "since": _moment(stored["since"])}
+    return Downtime(**{**stored, **moments})
 
 
 def _from_claim(claim: Claim) -> list[Any]:

@@ -38,6 +38,14 @@ class StoredName:
 
 
 @dataclass(frozen=True, slots=True)
+class Closed:
+    """A worker type whose downtime is in force, or over and not yet told of."""
+
+    queue_id: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Quarantined:
     """A worker whose quarantine is in force, or over and not yet told of."""
 

@@ -10,12 +10,13 @@ partition                      sort key                            what
 ``<task queue id>#metadata``   ``metadata``                        JSON text
 ``<task queue id>#changes``    ``<group>#<worker id>#<time>#<n>``  a change of a quarantine
 ``quarantined``                ``<until>#<task queue id>#<name>``  quarantines by their end
+``closed``                     ``<until>#<task queue id>``         downtimes of types by their end
 ``taken``                      ``<name>#<minute>``                 what a minute allows, counted
 =============================  ==================================  ============================
 
 Sightings touch nothing but when something was seen, declarations nothing but what was declared,
-so neither overwrites the other.  Quarantines are ``quarantine_table``'s.  What it all means is
-decided in ``worker_manager.registry``.
+so neither overwrites the other.  Quarantines are ``quarantine_table``'s, downtimes
+``downtime_table``'s.  What it all means is decided in ``worker_manager.registry``.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 PROVISIONERS = "provisioners"
 TYPES = "types"
 QUARANTINED = "quarantined"
+CLOSED = "closed"
 METADATA = "metadata"
 TAKEN = "taken"
 GROUP_KEPT = timedelta(days=30)
@@ -102,7 +104,7 @@ class RegistryTable:
         actions: list[Action] = [
             model.last_seen.set(at),
             model.first_seen.set(model.first_seen | at),
-            model.created.set(model.created | at),
+            _since(model, at),
         ]
         if partition.endswith("#groups"):
             actions.append(model.ttl.set(epoch(at + GROUP_KEPT)))
@@ -115,22 +117,31 @@ class RegistryTable:
             raise
         return True
 
+    def introduce(self, partition: str, name: str, at: datetime) -> None:
+        """Know it from then on, if it is not known yet; nothing was seen or said of it."""
+        self.items(partition, name).update([_since(self.items, at)])
+
     def declare(self, partition: str, before: StoredName, declared: Json) -> StoredName:
         """Replace what was declared of ``before``; ``ConflictError`` if that has changed."""
-        model = self.items
-        actions: list[Action] = [
-            model.declared.set(dict(declared)),
-            model.created.set(model.created | before.created),
-            model.version.set(before.version + 1),
-        ]
-        item = model(partition, before.name)
+        item = self.items(partition, before.name)
         try:
-            item.update(actions, condition=unchanged(model, before.version))
+            item.update(
+                self.declaring(before, declared), condition=unchanged(self.items, before.version)
+            )
         except UpdateError as error:
             if is_condition_failure(error):
                 raise ConflictError(f"{before.name} changed meanwhile") from error
             raise
         return to_name(item)
+
+    def declaring(self, before: StoredName, declared: Json) -> list[Action]:
+        """What is written of ``before`` to replace what was declared of it."""
+        model = self.items
+        return [
+            model.declared.set(dict(declared)),
+            model.created.set(model.created | before.created),
+            model.version.set(before.version + 1),
+        ]
 
     def forget(self, partition: str, before: StoredName) -> bool:
         """Remove it, unless it was seen or spoken of since ``before`` was read."""
@@ -282,3 +293,8 @@ class RegistryTable:
             ttl=epoch(worker.kept),
             version=worker.version + 1,
         )
+
+
+def _since(model: type[RegistryItem], at: datetime) -> Action:
+    """It is known since then, unless it was before."""
+    return model.created.set(model.created | at)

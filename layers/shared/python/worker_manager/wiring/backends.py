@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from worker_manager.registry.downtimes import Downtimes
 from worker_manager.registry.quarantines import Quarantines
 from worker_manager.registry.registry import Registry
 from worker_manager.settings import TABLE_VARIABLES, QueueKind
@@ -28,6 +29,11 @@ def registry_of(base: Base) -> Registry:
 def quarantines_of(base: Base, registry: Registry) -> Quarantines:
     """Who gets no tasks, told on the bus."""
     return Quarantines(registry, announce=base.outbox.send)
+
+
+def downtimes_of(base: Base, registry: Registry) -> Downtimes:
+    """Which types get no tasks, told on the bus."""
+    return Downtimes(registry, announce=base.outbox.send)
 
 
 def backend_of(base: Base, registry: Registry) -> QueueBackend:

@@ -14,7 +14,7 @@ from worker_manager.api.deps import RegistryDeps
 from worker_manager.api.registry import ROUTES
 from worker_manager.registry.declarations import Declarations
 from worker_manager.wiring.api import Api
-from worker_manager.wiring.backends import backend_of, quarantines_of, registry_of
+from worker_manager.wiring.backends import backend_of, downtimes_of, quarantines_of, registry_of
 from worker_manager.wiring.base import later, now
 
 
@@ -28,6 +28,7 @@ def registry_api() -> App[RegistryDeps]:
         registry=registry,
         declarations=Declarations(registry),
         quarantines=quarantines_of(api, registry),
+        downtimes=downtimes_of(api, registry),
         # Most calls ask for nothing beyond the table.
         backend=later(lambda: backend_of(api, registry)),
         queue=queue,

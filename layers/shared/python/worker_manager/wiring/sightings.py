@@ -12,12 +12,13 @@ from worker_manager import settings as settings_module
 from worker_manager.reconcile.worker_ends import EndDeps
 from worker_manager.registry.declarations import Declarations
 from worker_manager.settings import TABLE_VARIABLES
-from worker_manager.wiring.backends import backend_of, quarantines_of, registry_of
+from worker_manager.wiring.backends import backend_of, downtimes_of, quarantines_of, registry_of
 from worker_manager.wiring.base import Base, not_given, now
 
 if TYPE_CHECKING:
     from worker_manager.queue.embedded import EmbeddedQueue
     from worker_manager.registry.backends.protocol import QueueBackend
+    from worker_manager.registry.downtimes import Downtimes
     from worker_manager.registry.quarantines import Quarantines
     from worker_manager.registry.registry import Registry
 
@@ -27,6 +28,13 @@ def quarantines() -> Quarantines:
     """For the function that tells of quarantines which have ended by themselves."""
     base = Base(settings_module.load())
     return quarantines_of(base, registry_of(base))
+
+
+@cache
+def downtimes() -> Downtimes:
+    """For the function that tells of downtimes which have ended by themselves."""
+    base = Base(settings_module.load())
+    return downtimes_of(base, registry_of(base))
 
 
 @cache
