@@ -179,6 +179,12 @@ class Meter:
         """A mail to a pool's owner could not be sent; what it tells of is recorded all the same."""
         self._add(NO_PROVIDER, "MailFailures", 1)
 
+    def examined(self, report: Mapping[str, int]) -> None:
+        """The health of machines was looked at (``reconcile.examine``)."""
+        self._add(NO_PROVIDER, "BadMachines", report.get("bad", 0))
+        self._add(NO_PROVIDER, "MachineRemedies", report.get("remedies", 0))
+        self._add(NO_PROVIDER, "MachineOutages", report.get("outages", 0))
+
     def registered(self, worker: Worker) -> None:
         """A machine registered for the first time.
 
