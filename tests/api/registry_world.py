@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.api.world import ISSUER, ROOT_URL, TOKEN, Api, Clock
-from tests.registry_tables import a_registry
+from tests.action_tables import some_runs
+from tests.api.world import ISSUER, ROOT_URL, TOKEN, Api, Clock, MemorySender
+from tests.registry_tables import ACTION_HOSTS, a_registry
+from worker_manager.actions.catalogue import Catalogue
 from worker_manager.api.app import App
 from worker_manager.api.deps import RegistryDeps
 from worker_manager.api.registry import ROUTES
@@ -40,6 +42,8 @@ class RegistryApi(Api):
         super().__init__(tables, self.clock, root_url)
         behind = self.deps
         self.registry = a_registry(tables)
+        self.act = MemorySender()
+        self.runs = some_runs(tables, self.registry, announce=behind.outbox.send)
         known = [Client("test/root", TOKEN, ("*",)), Client("test/poor", TOKEN), *clients]
         deps: Any = RegistryDeps(
             registry=self.registry,
@@ -47,14 +51,20 @@ class RegistryApi(Api):
             quarantines=Quarantines(self.registry, announce=behind.outbox.send),
             downtimes=Downtimes(self.registry, announce=behind.outbox.send),
             backend=BuiltinBackend(),
+            catalogue=Catalogue(
+                self.registry, behind.stores.workers, behind.providers, ACTION_HOSTS
+            ),
             queue=self.queue,
             stores=behind.stores,
             outbox=behind.outbox,
+            runs=self.runs,
+            act=self.act,
             authenticator=LocalAuthenticator(known, Roles(()), self.clock),
             root_url=root_url,
             providers=behind.providers,
             issuer=ISSUER,
             clock=self.clock,
+            new_slugid=behind.new_slugid,
             page_bytes=behind.page_bytes,
             started=self.clock(),
         )

@@ -343,7 +343,11 @@ def test_who_tells_of_a_queue_may_tell_of_no_other(api: RegistryApi) -> None:
 OURS = [
     (route.method, route.path.replace("<workerGroup>", "rack-1").replace("<workerId>", "m-1"))
     for route in ROUTES
-    if route.service == "worker-registry" and not route.is_public and route.is_published
+    if route.service == "worker-registry"
+    and not route.is_public
+    and route.is_published
+    # What a run takes is known once it is found: see ``test_action_runs``.
+    and "<actionRunId>" not in route.path
 ]
 BODIES: dict[str, Any] = {
     "/quarantine": {"quarantined": True},

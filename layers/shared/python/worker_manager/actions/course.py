@@ -32,6 +32,8 @@ UNTAKEN = timedelta(hours=1)
 """How long a run waits for somebody to take it up."""
 COMES_BACK = timedelta(minutes=30)
 """How long a worker may take, once its machine is up, until it is seen again."""
+MOST_ATTEMPTS = 20
+"""Of one run, however many have it in turn."""
 LONGEST_LOG = 32 * 1024
 """Bytes of all log lines of a run; the oldest are dropped."""
 LINE_BYTES = 32
@@ -109,6 +111,8 @@ def begin(run: Run, lease_id: str, beginning: Beginning, *, now: datetime) -> Ru
         return run
     if opened is not None:
         raise ConflictError(f"attempt {opened.number} has not ended")
+    if len(run.attempts) == MOST_ATTEMPTS:
+        raise ConflictError(f"run {run.run_id} has had its {MOST_ATTEMPTS} attempts")
     if number != len(run.attempts) + 1:
         raise ConflictError(f"the next attempt is number {len(run.attempts) + 1}, not {number}")
     attempts = (*run.attempts, Attempt(number, method, now))

@@ -85,12 +85,17 @@ class Runs:
         worker = self._registry.worker(key)
         return worker.last_seen if worker is not None else None
 
+    def find(self, run_id: str) -> Run | None:
+        """A run as it was last written, if there is one."""
+        stored = self.table.read(run_id)
+        return None if stored is None else records.from_stored(run_id, *stored)
+
     def get(self, run_id: str) -> Run:
         """A run as it was last written.  ``NotFoundError`` if there is none."""
-        stored = self.table.read(run_id)
-        if stored is None:
+        found = self.find(run_id)
+        if found is None:
             raise NotFoundError(f"run {run_id} is not known")
-        return records.from_stored(run_id, *stored)
+        return found
 
     def of_target(
         self, target: Target, *, limit: int, before: str = ""
@@ -129,9 +134,9 @@ class Runs:
         wanted = course.said(run, _words_of(run), now=now) if not run.log else run
         events = [requested_event(wanted)]
         for _ in range(ATTEMPTS):
-            known = self.table.read(run.run_id)
+            known = self.find(run.run_id)
             if known is not None:
-                return _same(records.from_stored(run.run_id, *known), run)
+                return same(known, run)
             try:
                 self.table.create(
                     records.to_stored(wanted), cools=run.action.name, now=now, events=events
@@ -365,8 +370,8 @@ def _words_of(run: Run) -> str:
     return f"requested by {run.requested_by}" + (f": {run.reason}" if run.reason else "")
 
 
-def _same(known: Run, wanted: Run) -> Run:
-    """What is known by this id, if it is what is asked for."""
+def same(known: Run, wanted: Run) -> Run:
+    """What is known by this id, if it is what is asked for; else ``DuplicateError``."""
     for one in ("target", "params", "requested_by", "level", "bulk_id"):
         if getattr(known, one) != getattr(wanted, one):
             raise DuplicateError(f"run {known.run_id} is another one: its {one} differs")

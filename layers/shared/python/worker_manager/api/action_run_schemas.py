@@ -5,13 +5,21 @@ Where to read next: ``action_runs`` and ``agents``, which use them.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
+from worker_manager.actions.course import MOST_ATTEMPTS
+from worker_manager.api.registry_schemas import PRINTABLE
 from worker_manager.api.schemas import Slugid  # noqa: TC001 - pydantic reads it
 from worker_manager.api.validation import Answer, Identifier, Moment, PoolId, Wire
 
+if TYPE_CHECKING:
+    from worker_manager.core.model import Json
+
+MOST_PARAMS = 4 * 1024
+"""Bytes of what a caller says besides for an action to be done."""
 MOST_CLAIMED = 10
 """Runs that an agent may take up with one request."""
 
@@ -23,10 +31,19 @@ RunStateName = Literal[
 ]
 ResultName = Literal["ok", "no-change", "error", "unknown"]
 
-Reason = Annotated[str, StringConstraints(max_length=4000)]
-Said = Annotated[str, StringConstraints(max_length=2000)]
+Reason = Annotated[str, StringConstraints(max_length=4000, pattern=PRINTABLE)]
+Said = Annotated[str, StringConstraints(max_length=2000, pattern=PRINTABLE)]
 Method = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][-a-z0-9]{0,37}$")]
-AttemptNumber = Annotated[int, Field(ge=1, le=1000, strict=True)]
+AttemptNumber = Annotated[int, Field(ge=1, le=MOST_ATTEMPTS, strict=True)]
+
+
+def _is_small(value: Json) -> Json:
+    if (size := len(json.dumps(value, separators=(",", ":")))) > MOST_PARAMS:
+        raise ValueError(f"takes {size} bytes, over {MOST_PARAMS}")
+    return value
+
+
+Params = Annotated[dict[str, Any], AfterValidator(_is_small)]
 
 
 class RunAction(Answer):
@@ -103,6 +120,18 @@ class ActionRunsResponse(Answer):
 
     runs: list[ActionRun]
     continuation_token: str | None = None
+
+
+class RunActionRequest(Wire):
+    """That an action shall be done; ``requestId`` becomes the run's id.
+
+    ``level`` is where the action that is meant is declared, if there are several by its name.
+    """
+
+    request_id: Slugid
+    level: LevelName | None = None
+    reason: Reason = ""
+    params: Params = Field(default={})
 
 
 class CancelActionRunRequest(Wire):

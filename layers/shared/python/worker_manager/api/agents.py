@@ -20,6 +20,7 @@ from worker_manager.api.action_run_schemas import (
     HeartbeatActionRunResponse,
     ResolveActionRunRequest,
 )
+from worker_manager.api.action_runs import known_later
 from worker_manager.api.registry_answers import told
 from worker_manager.api.routing import Call, Route
 from worker_manager.api.run_answers import run_answer
@@ -72,7 +73,7 @@ def heartbeat(call: Call, deps: RegistryDeps) -> HeartbeatActionRunResponse:
         body.lease_id,
         end=_ending(body.end),
         log=_log(body),
-        begin=body.begin and Beginning(body.begin.number, body.begin.method),
+        begin=Beginning(body.begin.number, body.begin.method) if body.begin else None,
         now=now,
     )
     until = run.lease.until if run.lease else now + LEASE
@@ -142,7 +143,8 @@ AGENT_ROUTES: tuple[Route[RegistryDeps], ...] = (
         method="POST",
         path="/action-runs/<actionRunId>/heartbeat",
         handler=heartbeat,
-        scopes=AllOf(()),
+        scopes=AllOf((f"{AGENT_SCOPE}<agentId>",)),
+        scopes_of=known_later,
         body=HeartbeatActionRunRequest,
         response=HeartbeatActionRunResponse,
         stability="experimental",
@@ -153,7 +155,8 @@ AGENT_ROUTES: tuple[Route[RegistryDeps], ...] = (
         method="POST",
         path="/action-runs/<actionRunId>/resolve",
         handler=resolve,
-        scopes=AllOf(()),
+        scopes=AllOf((f"{AGENT_SCOPE}<agentId>",)),
+        scopes_of=known_later,
         body=ResolveActionRunRequest,
         response=ActionRun,
         stability="experimental",

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
+    from worker_manager.actions.catalogue import Catalogue
+    from worker_manager.actions.hosts import Hosts
+    from worker_manager.actions.ledger import Runs
     from worker_manager.core.activity import SeenWorker
     from worker_manager.core.timing import Timing
     from worker_manager.identity.azure_certificates import AzureAnchors
@@ -79,6 +82,11 @@ class RegistryAccess(AnyDeps, Protocol):
         ...
 
     @property
+    def action_hosts(self) -> Hosts:
+        """Which hosts ``http`` actions may call."""
+        ...
+
+    @property
     def page_bytes(self) -> int:
         """What a page of a list may take."""
         ...
@@ -135,18 +143,28 @@ class RegistryDeps:
     quarantines: Quarantines
     downtimes: Downtimes
     backend: QueueBackend
+    catalogue: Catalogue
     queue: QueueClient
     stores: Stores
     outbox: Outbox
+    runs: Runs
+    act: Sender
+    """Where runs go that no agent does."""
     authenticator: Authenticator
     root_url: str
     providers: Mapping[str, ProviderSettings]
     issuer: Issuer
     clock: Callable[[], datetime]
+    new_slugid: Callable[[], str]
     page_bytes: int
     """What a page of a list may take, escaped as Lambda hands it on to the front door."""
     started: datetime
     """When this container began to serve."""
+
+    @property
+    def action_hosts(self) -> Hosts:
+        """Which hosts ``http`` actions may call."""
+        return self.catalogue.hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +176,7 @@ class QueueDeps:
     declarations: Declarations
     quarantines: Quarantines
     backend: QueueBackend
+    action_hosts: Hosts
     authenticator: Authenticator
     root_url: str
     clock: Callable[[], datetime]

@@ -12,8 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import (
+    action_runs,
+    actions,
+    agents,
     bulk,
     declarations,
+    deletions,
     mix,
     observations,
     ping,
@@ -263,21 +267,21 @@ OWN: tuple[Route[RegistryDeps], ...] = (
         "DELETE",
         _PROVISIONERS,
         f"worker-registry:delete:{_P}",
-        handler=declarations.delete_provisioner,
+        handler=deletions.delete_provisioner,
     ),
     _ours(
         "deleteWorkerType",
         "DELETE",
         _TYPES,
         f"worker-registry:delete:{_TYPE}",
-        handler=declarations.delete_worker_type,
+        handler=deletions.delete_worker_type,
     ),
     _ours(
         "deleteWorker",
         "DELETE",
         _WORKERS,
         f"worker-registry:delete:{_WORKER}",
-        handler=declarations.delete_worker,
+        handler=deletions.delete_worker,
     ),
 )
 """What only the registry has."""
@@ -289,6 +293,9 @@ ROUTES: tuple[Route[RegistryDeps], ...] = (
     *search.SEARCH_ROUTES,
     *worker_details.DETAILS_ROUTES,
     *bulk.BULK_ROUTES,
+    *action_runs.RUN_ROUTES,
+    *agents.AGENT_ROUTES,
+    *actions.ACTION_ROUTES,
     *mix.MIX_ROUTES,
     *OWN,
     *references.routes_of(NAME),

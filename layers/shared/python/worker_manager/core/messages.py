@@ -256,6 +256,24 @@ class Follow:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Do what a run of an action asks for, if it is still to be done."""
+
+    run_id: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The message body."""
+        return {"kind": "act", "run": self.run_id}
+
+    @classmethod
+    def from_json(cls, body: Json) -> Act:
+        """From a message body; ``ValueError`` for another kind."""
+        if body["kind"] != "act":
+            raise ValueError(f"unknown kind of message {body['kind']!r}")
+        return cls(body["run"])
+
+
 Advance = Terminate | Resume | Follow
 """What an ``advance`` queue may ask for."""
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 RECENT = 20
 """Claims that are remembered; those that still run are, beyond that, up to ``MOST``."""
 MOST = 64
+WATCHED = timedelta(seconds=20)
+"""How exactly it is known when a worker was last seen that somebody waits for."""
 DAYS = 7
 """Of outcomes that are remembered."""
 BLAMED = frozenset({"worker-shutdown", "claim-expired", "internal-error", "resource-unavailable"})
@@ -41,11 +43,14 @@ def seen(
     """The worker was heard of; ``calls`` if it asked for work.
 
     A sighting less than ``interval`` after the last one is not noted, but for a first call and
-    for one that comes back: one that is heard of after all is not gone.
+    for one that comes back: one that is heard of after all is not gone.  One that is waited for
+    is noted sooner.
     """
     is_first = calls and (worker.first_claim is None or at < worker.first_claim)
     is_back = worker.gone is not None and at > worker.gone
     since, last = worker.first_seen, worker.last_seen
+    if worker.watched_until is not None and at < worker.watched_until:
+        interval = min(interval, WATCHED)
     is_known = since is not None and last is not None and since <= at < last + interval
     if is_known and not is_first and not is_back:
         return worker

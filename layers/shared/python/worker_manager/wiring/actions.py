@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 from worker_manager.actions.catalogue import Catalogue
 from worker_manager.actions.hosts import Hosts
+from worker_manager.actions.ledger import Runs
+from worker_manager.settings import TABLE_VARIABLES
+from worker_manager.store.action_table import ActionTable
 
 if TYPE_CHECKING:
     from worker_manager.actions.calls import HttpCaller
@@ -33,3 +36,14 @@ def caller_of(base: Base) -> HttpCaller:
     from worker_manager.taskcluster.signed_http import SignedHttp  # noqa: PLC0415
 
     return HttpCaller(SignedHttp(base.issuer_credentials), hosts_of(base))
+
+
+def runs_of(base: Base, registry: Registry) -> Runs:
+    """The runs, which end where the registry saw that a worker is back."""
+    name = base.settings.required(TABLE_VARIABLES["actions"])
+    return Runs(
+        ActionTable.bind(name, base.tables),
+        registry,
+        announce=base.outbox.send,
+        comes_back=base.timing.comes_back,
+    )

@@ -46,6 +46,7 @@ SENDERS = {
     "provision": "WM_QUEUE_PROVISION",
     "scan": "WM_QUEUE_SCAN",
     "advance": "WM_QUEUE_ADVANCE",
+    "act": "WM_QUEUE_ACTIONS",
 }
 
 

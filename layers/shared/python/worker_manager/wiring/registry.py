@@ -13,7 +13,8 @@ from worker_manager.api.app import App
 from worker_manager.api.deps import RegistryDeps
 from worker_manager.api.registry import ROUTES
 from worker_manager.registry.declarations import Declarations
-from worker_manager.wiring.api import Api
+from worker_manager.wiring.actions import catalogue_of, runs_of
+from worker_manager.wiring.api import Api, new_slugid
 from worker_manager.wiring.backends import backend_of, downtimes_of, quarantines_of, registry_of
 from worker_manager.wiring.base import later, now
 
@@ -31,6 +32,9 @@ def registry_api() -> App[RegistryDeps]:
         downtimes=downtimes_of(api, registry),
         # Most calls ask for nothing beyond the table.
         backend=later(lambda: backend_of(api, registry)),
+        catalogue=catalogue_of(api, registry),
+        runs=runs_of(api, registry),
+        act=later(lambda: api.senders()["act"]),
         queue=queue,
         stores=api.stores,
         outbox=api.outbox,
@@ -39,6 +43,7 @@ def registry_api() -> App[RegistryDeps]:
         providers=api.settings.providers,
         issuer=api.clients.issuer,
         clock=now,
+        new_slugid=new_slugid,
         page_bytes=api.settings.page_bytes,
         started=now(),
     )
