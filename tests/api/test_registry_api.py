@@ -109,6 +109,7 @@ def test_metadata_of_a_type_nobody_has_seen_waits_for_it(api: RegistryApi) -> No
     assert shown(api, "/task-queues") == []
     assert shown(api, "/task-queues", includeInactive="true") == [POOL]
     assert "lastDateActive" not in api.ok("GET", f"{BASE}{TYPE}")
+    assert "lastDateActive" not in api.ok("GET", f"{BASE}/provisioners/proj-x")
     api.see()
     api.clock.advance(days=29)
     assert shown(api, "/task-queues") == [POOL]
@@ -121,6 +122,8 @@ def test_a_declared_window_counts_from_each_sighting(api: RegistryApi) -> None:
     said = {"expires": expires, "description": "for tests", "stability": "stable"}
     api.ok("PUT", f"{BASE}{TYPE}", said)
     assert shown(api, "/task-queues") == []
+    assert shown(api, "/provisioners") == []
+    assert shown(api, "/provisioners", includeInactive="true") == ["proj-x"]
     api.see()
     api.clock.advance(hours=1.9)
     assert shown(api, "/task-queues") == [POOL]

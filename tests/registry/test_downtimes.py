@@ -126,7 +126,7 @@ def test_a_type_closed_anew_before_its_end_was_told_is_not_opened(world: World) 
 
 def test_a_line_that_its_type_does_not_know_of_is_dropped(world: World) -> None:
     world.change(NOON + HOUR)
-    world.registry.table.remove_type(POOL)
+    world.registry.deletions.remove_type(POOL)
 
     assert world.downtimes.open_due(now=NOON + HOUR) == 0
     assert world.downtimes.in_force(now=NOON) == {}

@@ -2,52 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.registry.held_world import DAY, HOUR, KEY, NOON, POOL, World
 from tests.registry_tables import a_registry, downtimes_of, quarantines_of
 from worker_manager.core.errors import NotFoundError
 from worker_manager.core.model import WorkerKey
-from worker_manager.registry.declarations import Declarations
 from worker_manager.registry.entities import Metadata
-from worker_manager.registry.observations import Kind, Observation
 from worker_manager.registry.windows import is_worker_listed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from worker_manager.core.model import Json
     from worker_manager.store.tables import Tables
-
-NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-POOL = "proj-x/builders"
-KEY = WorkerKey(POOL, "rack-1", "m-1")
-
-
-class World:
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
-        self.registry = a_registry(tables)
-        self.told: list[Json] = []
-        self.quarantines = quarantines_of(self.registry, self._told)
-        self.declarations = Declarations(self.registry)
-
-    def _told(self, key: str, events: Sequence[Json]) -> None:
-        self.told += events
-        self.tables.providers("#outbox", key).delete()
-
-    def change(self, until: datetime, *, now: datetime = NOON, **more: Any) -> Any:
-        said: dict[str, Any] = {"key": KEY, "info": "noisy", "client_id": "test/root", **more}
-        return self.quarantines.change(until=until, now=now, **said)
-
-    def see(self, *, now: datetime = NOON, key: WorkerKey = KEY) -> None:
-        self.registry.observe([Observation(key, Kind.IDLE, now)])
-
-    def names(self) -> list[str]:
-        return [event["name"] for event in self.told]
 
 
 @pytest.fixture
@@ -98,6 +66,10 @@ def test_saying_the_same_again_changes_nothing_and_tells_nobody(world: World) ->
 
 
 def test_a_release_of_one_who_was_free_is_no_news(world: World) -> None:
+    with pytest.raises(NotFoundError, match="rack-1/m-1 is not known"):
+        world.change(NOON - HOUR)
+    assert world.registry.worker(KEY) is None
+    world.see()
     world.change(NOON - HOUR)
 
     assert world.told == []
@@ -115,7 +87,13 @@ def test_an_end_that_comes_by_itself_is_told_once_and_on_time(world: World) -> N
     assert detail["workerId"] == "m-1"
     assert "clientId" not in detail
     assert world.quarantines.listed(limit=9)[0] == []
-    assert len(world.quarantines.history(KEY)) == 1
+    end, begin = world.quarantines.history(KEY)
+    assert (end.client_id, end.info, end.at) == (
+        "the end of its time",
+        "its time is over",
+        NOON + HOUR,
+    )
+    assert (begin.client_id, begin.until) == ("test/root", end.until)
 
 
 def test_an_event_that_could_not_be_sent_waits_in_the_outbox(tables: Tables) -> None:
@@ -154,43 +132,6 @@ def test_sightings_and_claims_do_not_touch_a_quarantine(world: World) -> None:
     assert item.kept > NOON + DAY + 14 * DAY
 
 
-def test_what_is_deleted_is_gone_at_every_level(world: World) -> None:
-    other = WorkerKey("proj-x/testers", "rack-1", "m-2")
-    elsewhere = WorkerKey("proj-y/builders", "rack-1", "m-3")
-    for key in (KEY, other, elsewhere):
-        world.see(key=key)
-    world.change(NOON + DAY)
-    metadata = Metadata({"type": "object"}, "# Docs", NOON, "test/root")
-    world.declarations.put_metadata(POOL, metadata)
-
-    world.registry.delete_worker(KEY)
-    assert world.registry.worker(KEY) is None
-    assert world.quarantines.listed(limit=9)[0] == []
-    world.see()
-    world.declarations.delete_worker_type(POOL)
-    assert world.registry.workers(POOL, limit=9)[0] == []
-    assert world.declarations.metadata(POOL) is None
-    assert world.registry.groups(POOL) == []
-    world.declarations.delete_provisioner("proj-x")
-    assert [one.queue_id for one in world.registry.worker_types()] == ["proj-y/builders"]
-    assert [one.provisioner_id for one in world.registry.provisioners()] == ["proj-y"]
-    with pytest.raises(NotFoundError):
-        world.registry.delete_worker(KEY)
-    with pytest.raises(NotFoundError):
-        world.declarations.delete_worker_type(POOL)
-    with pytest.raises(NotFoundError):
-        world.declarations.delete_provisioner("proj-x")
-
-
-def test_a_name_that_was_deleted_and_is_seen_again_is_known_at_once(world: World) -> None:
-    world.see()
-    world.declarations.delete_provisioner("proj-x")
-    world.see(now=NOON + timedelta(minutes=1))
-
-    assert world.registry.provisioner("proj-x") is not None
-    assert world.registry.worker_type(POOL) is not None
-
-
 def test_what_nobody_speaks_of_is_purged_after_half_a_year(world: World) -> None:
     def word(days: float) -> datetime:
         return NOON + days * DAY
@@ -217,6 +158,17 @@ def test_what_nobody_speaks_of_is_purged_after_half_a_year(world: World) -> None
     assert left(1000) == ([], ["proj-x"])
 
 
+def test_a_provisioner_is_known_for_as_long_as_a_type_of_it(world: World) -> None:
+    for at in (NOON, NOON + 100 * DAY):
+        world.declarations.worker_type("proj-x/soon", {"description": "x"}, by="ann", now=at)
+
+    def left(days: float) -> bool:
+        world.declarations.purge(now=NOON + days * DAY)
+        return world.registry.provisioner("proj-x") is not None
+
+    assert [left(0), left(200), left(281)] == [True, True, False]
+
+
 def test_types_are_listed_in_order_across_pages_and_by_provisioner(world: World) -> None:
     for name in ("a/one", "a/two", "a-b/one", "b/one"):
         world.see(key=WorkerKey(name, "g", "w"))
@@ -237,44 +189,6 @@ def test_a_moment_finer_than_the_wire_is_one_and_the_same_when_said_again(world:
 
     assert [one.info for one in world.quarantines.history(KEY)] == ["still noisy", "noisy"]
     assert len(world.quarantines.listed(limit=9)[0]) == 1
-
-
-def test_a_worker_put_aside_while_it_is_deleted_leaves_no_line_behind(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.see()
-    table = world.registry.table
-    remove = table.remove_worker
-
-    def remove_late(*of: Any) -> None:
-        monkeypatch.setattr(table, "remove_worker", remove)
-        world.change(NOON + DAY)
-        remove(*of)
-
-    monkeypatch.setattr(table, "remove_worker", remove_late)
-    world.registry.delete_worker(KEY)
-
-    assert world.registry.worker(KEY) is None
-    assert world.quarantines.listed(limit=9)[0] == []
-
-
-@pytest.mark.parametrize("comes_back", [True, False])
-def test_a_type_is_deleted_though_others_delete_its_workers_or_those_call_again(
-    world: World, monkeypatch: pytest.MonkeyPatch, comes_back: bool
-) -> None:
-    world.see()
-    delete = world.registry.delete_worker
-
-    def delete_beside(key: WorkerKey) -> None:
-        delete(key)
-        if comes_back:
-            return world.see()
-        return delete(key)
-
-    monkeypatch.setattr(world.registry, "delete_worker", delete_beside)
-    world.declarations.delete_worker_type(POOL)
-
-    assert world.registry.worker_type(POOL) is None
 
 
 def test_a_type_that_is_closed_is_not_purged_before_it_opens(world: World) -> None:

@@ -1,7 +1,7 @@
-"""What people say of provisioners, worker types and workers, and deleting them.
+"""What people say of provisioners, worker types and workers.
 
 Each property needs a scope of its own, ``…#<property>``, as Taskcluster's queue once had it.
-Where to read next: ``worker_manager.registry.declarations``.
+Where to read next: ``worker_manager.registry.declarations``; ``deletions``, its opposite.
 """
 
 from __future__ import annotations
@@ -103,24 +103,6 @@ def put_metadata(call: Call, deps: RegistryAccess) -> MetadataResponse:
 def delete_metadata(call: Call, deps: RegistryAccess) -> dict[str, Any]:
     """Remove a worker type's metadata."""
     deps.declarations.delete_metadata(queue_id(call), now=deps.clock())
-    return {}
-
-
-def delete_provisioner(call: Call, deps: RegistryAccess) -> dict[str, Any]:
-    """Forget a provisioner, its worker types and their workers."""
-    deps.declarations.delete_provisioner(call.params["provisionerId"])
-    return {}
-
-
-def delete_worker_type(call: Call, deps: RegistryAccess) -> dict[str, Any]:
-    """Forget a worker type and its workers."""
-    deps.declarations.delete_worker_type(queue_id(call))
-    return {}
-
-
-def delete_worker(call: Call, deps: RegistryAccess) -> dict[str, Any]:
-    """Forget a worker, and that it is in quarantine if it is."""
-    deps.registry.delete_worker(worker_key(call))
     return {}
 
 

@@ -59,7 +59,11 @@ class Claimer:
 
     def won(self) -> None:
         """The claim was written, and with it the row."""
-        self._worker = replace(self._worker, version=self._worker.version + 1)
+        known = self._worker.version
+        if known:
+            self._worker = replace(self._worker, version=known + 1)
+        else:  # by chance, as of every new row
+            self._worker = self._registry.worker(self.key) or self._worker
 
     def lost(self) -> bool:
         """The claim was not written: whether that was for what became of the row meanwhile."""

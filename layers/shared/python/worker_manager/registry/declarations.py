@@ -1,19 +1,19 @@
-"""What people say of provisioners, worker types and workers, and who forgets it all in the end.
+"""What people say of provisioners, worker types and workers, and what is forgotten in the end.
 
 A declaration is no sighting.  Only that of a worker shows it, and what it belongs to, as if it was
 seen, as with Taskcluster.  What was declared is known by name with all that is above it; of what is
-declared only what is given changes.  Read next: ``windows``, for how long it is shown.
+declared only what is given changes.  Read next: ``windows``, for how long it is shown, and
+``deletions``.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.core.errors import ConflictError, NotFoundError, QueueUnavailableError
 from worker_manager.registry import changes, records
-from worker_manager.registry.registry import ATTEMPTS, PAGE, changed_too_often
+from worker_manager.registry.registry import ATTEMPTS, changed_too_often
 from worker_manager.store.registry_rows import StoredName
 from worker_manager.store.registry_table import PROVISIONERS, TYPES
 
@@ -114,51 +114,25 @@ class Declarations:
             raise NotFoundError(f"worker type {queue_id} has no metadata")
         self._table.put_metadata(queue_id, None, now=now)
 
-    def delete_worker_type(self, queue_id: str) -> None:
-        """Forget a worker type with its workers and groups.  ``NotFoundError`` if unknown.
-
-        Workers go first, so that one interrupted can be asked for again.  Those that call for work
-        meanwhile are new ones, and stay.
-        """
-        if self._table.name(TYPES, queue_id) is None:
-            raise NotFoundError(f"worker type {queue_id} is not known")
-        after: str | None = ""
-        while after is not None:
-            workers, after = self._registry.workers(queue_id, limit=PAGE, after=after)
-            for worker in workers:
-                with suppress(NotFoundError):  # somebody else deletes them too
-                    self._registry.delete_worker(worker.key)
-        for group in self._registry.groups(queue_id):
-            self._table.remove(f"{queue_id}#groups", group.group)
-        self._table.remove_type(queue_id)
-        self._registry.forget_noted()
-
-    def delete_provisioner(self, provisioner_id: str) -> None:
-        """Forget a provisioner with all its worker types.  ``NotFoundError`` if unknown."""
-        types = self._registry.worker_types(provisioner_id=provisioner_id)
-        if not types and self._registry.provisioner(provisioner_id) is None:
-            raise NotFoundError(f"provisioner {provisioner_id} is not known")
-        for worker_type in types:
-            self.delete_worker_type(worker_type.queue_id)
-        self._table.remove(PROVISIONERS, provisioner_id)
-        self._registry.forget_noted()
-
     def purge(self, *, now: datetime) -> int:
         """Forget what nobody has seen or spoken of for long enough; how many there were.
 
-        A provisioner that was declared stays until somebody deletes it, and a type that is closed
-        until then at least.
+        A provisioner that was declared stays until somebody deletes it, one of which a type is
+        known as long as that, and a type that is closed until then at least.
         """
         limit = now - self._registry.windows.retention
-        purged = 0
+        purged, named = 0, set()
         for stored in list(self._table.names(TYPES)):
             found = records.to_type(stored)
             last = self._last_word(stored, found.declaration)
             if max(last, found.downtime.until if found.downtime else last) < limit:
                 purged += self._table.forget(TYPES, stored)
+            else:
+                named.add(found.provisioner_id)
         for stored in list(self._table.names(PROVISIONERS)):
             declaration = records.to_provisioner(stored).declaration
-            if declaration.at is None and self._last_word(stored, declaration) < limit:
+            is_kept = declaration.at is not None or stored.name in named
+            if not is_kept and self._last_word(stored, declaration) < limit:
                 purged += self._table.forget(PROVISIONERS, stored)
         return purged
 
@@ -170,6 +144,8 @@ class Declarations:
     def _declare(
         self, partition: str, name: str, change: Callable[[StoredName], Json], now: datetime
     ) -> StoredName:
+        if partition == TYPES:
+            self._table.introduce(PROVISIONERS, name.partition("/")[0], now)
         for _ in range(ATTEMPTS):
             before = self._table.name(partition, name) or StoredName(name, created=now)
             try:

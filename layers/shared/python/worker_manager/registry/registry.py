@@ -3,7 +3,7 @@
 Decisions are in ``changes`` and ``windows``.  A worker's row is read, decided and written over
 the version that was read, and decided anew when somebody else was faster; everything else is
 written so that writers cannot disturb each other (``store.registry_table``).  Read next:
-``quarantines`` and ``declarations``, what people say of it all.
+``quarantines`` and ``declarations``, what people say of it all, and ``deletions``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from worker_manager.core.errors import ConflictError, NotFoundError, QueueUnavailableError
 from worker_manager.registry import changes, records
 from worker_manager.registry.windows import Windows
+from worker_manager.store.deletion_table import DeletionTable
 from worker_manager.store.registry_rows import Quarantined
 from worker_manager.store.registry_table import PROVISIONERS, TYPES
 
@@ -57,6 +58,7 @@ class Registry:
     ) -> None:
         """Over its table; ``interval`` is how exactly it is known when something was seen."""
         self.table = table
+        self.deletions = DeletionTable(table)
         self.windows = windows or Windows()
         self.interval = interval
         self._noted: dict[tuple[str, str], datetime] = {}
@@ -202,15 +204,22 @@ class Registry:
         after = changes.observed(before, [observation], interval=self.interval)
         return self.writes(after) if after != before else None
 
-    def delete_worker(self, key: WorkerKey) -> None:
-        """Forget a worker.  ``NotFoundError`` if nothing is known of it."""
+    def delete_worker(
+        self, key: WorkerKey, *, along: Callable[[RegistryWorker], Writes | None] | None = None
+    ) -> None:
+        """Forget a worker, ``along`` with what is written for it as it was, in one.
+
+        ``NotFoundError`` if nothing is known of it.
+        """
         for _ in range(ATTEMPTS):
-            stored = self.table.worker(key)
-            if stored is None:
-                raise NotFoundError(f"worker {_name(key)} is not known")
-            until = records.to_worker(stored).quarantine_until
+            worker = self.worker(key)
+            if worker is None:
+                raise NotFoundError(f"worker {full_name(key)} is not known")
+            until = worker.quarantine_until
+            line = Quarantined(key, until) if until else None
+            writes = along(worker) if along is not None else None
             try:
-                self.table.remove_worker(stored, Quarantined(key, until) if until else None)
+                self.deletions.remove_worker(worker, line, along=writes)
             except ConflictError:
                 continue
             return
@@ -233,14 +242,15 @@ class Registry:
 
     def save(self, worker: RegistryWorker) -> RegistryWorker:
         """Write a worker over its version; ``ConflictError`` if that has changed."""
-        self.table.save_worker(records.to_stored(worker, self.windows))
-        return replace(worker, version=worker.version + 1)
+        version = self.table.save_worker(records.to_stored(worker, self.windows))
+        return replace(worker, version=version)
 
 
 def changed_too_often(key: WorkerKey) -> QueueUnavailableError:
     """Races over one worker were lost too often; worth a retry."""
-    return QueueUnavailableError(f"worker {_name(key)} is changed too often at once")
+    return QueueUnavailableError(f"worker {full_name(key)} is changed too often at once")
 
 
-def _name(key: WorkerKey) -> str:
+def full_name(key: WorkerKey) -> str:
+    """A worker's name, in words."""
     return f"{key.pool_id}/{key.group}/{key.worker_id}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from worker_manager.core.model import canonical_json
 from worker_manager.core.moments import to_wire
 from worker_manager.store.outbox_items import outbox_item
-from worker_manager.store.registry_items import epoch, line_of, name_of, to_quarantined
+from worker_manager.store.registry_items import epoch, line_of, name_of, to_quarantined, unchanged
 from worker_manager.store.registry_table import QUARANTINED
 from worker_manager.store.transactions import commit
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from worker_manager.store.registry_items import RegistryItem
     from worker_manager.store.registry_rows import Quarantined, StoredWorker
     from worker_manager.store.registry_table import RegistryTable
+    from worker_manager.store.transactions import Writes
 
 CHANGES_KEPT = 100
 """How many changes of one worker's quarantine are kept."""
@@ -45,37 +46,49 @@ class QuarantineTable:
         *,
         before: Quarantined | None,
         after: Quarantined | None,
-        change: Json | None,
+        change: Json,
         events: Sequence[Json],
         at: datetime,
-    ) -> None:
+    ) -> int:
         """Write a worker whose quarantine changes, over ``worker.version``, and what tells of it.
 
-        ``before`` and ``after`` are its lines in the list of quarantines.  Raises
-        ``ConflictError`` if the worker has changed.
+        Returns the version that it is of then.  ``before`` and ``after`` are its lines in the list
+        of quarantines.  Raises ``ConflictError`` if the worker has changed.
         """
         model = self._table.items
+        row = self._table.row_of(worker)
+        told = self.telling(worker, change, events=events, at=at)
 
         def fill(write: TransactWrite) -> None:
-            self._table.worker_writes(worker)(write)
+            write.save(row, condition=unchanged(model, worker.version))
             if before is not None and before != after:
                 write.delete(model(QUARANTINED, line_of(before)))
             if after is not None:
                 write.save(model(QUARANTINED, line_of(after)))
-            if change is not None:
-                order = f"{name_of(worker.key)}#{to_wire(at)}#{worker.version:09d}"
-                write.save(
-                    model(
-                        f"{worker.key.pool_id}#changes",
-                        order,
-                        body=canonical_json(change),
-                        ttl=epoch(worker.kept),
-                    )
+            told(write)
+
+        commit(self._table.tables.connection, fill)
+        return int(row.version)
+
+    def telling(
+        self, worker: StoredWorker, change: Json, *, events: Sequence[Json], at: datetime
+    ) -> Writes:
+        """A change for the worker's history, with events that tell of it."""
+
+        def fill(write: TransactWrite) -> None:
+            order = f"{name_of(worker.key)}#{to_wire(at)}#{worker.version:015d}"
+            write.save(
+                self._table.items(
+                    f"{worker.key.pool_id}#changes",
+                    order,
+                    body=canonical_json(change),
+                    ttl=epoch(worker.kept),
                 )
+            )
             if events:
                 write.save(outbox_item(self._table.tables.providers, events, at))
 
-        commit(self._table.tables.connection, fill)
+        return fill
 
     def changes(self, key: WorkerKey, *, limit: int) -> list[Json]:
         """The latest changes of a worker's quarantine, the newest first."""

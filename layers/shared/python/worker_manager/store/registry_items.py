@@ -6,6 +6,7 @@ Where to read next: ``registry_table``, which says what is kept under which key.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 from pynamodb.attributes import BooleanAttribute, NumberAttribute, UnicodeAttribute
@@ -15,6 +16,8 @@ from worker_manager.core.model import WorkerKey
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.store.attributes import CompactJson, MomentAttribute
 from worker_manager.store.registry_rows import Quarantined, StoredName, StoredWorker
+
+_CHANCE = Random()
 
 
 class RegistryItem(Model):
@@ -44,6 +47,14 @@ class RegistryItem(Model):
 def unchanged(model: type[RegistryItem], version: int) -> Any:
     """The condition that a row is still of the version that was read; 0 is that there was none."""
     return model.version == version if version else model.version.does_not_exist()
+
+
+def version_after(version: int) -> int:
+    """The next version of a row; the first is by chance.
+
+    So no version of a row that was deleted comes again, and what was decided over it fails.
+    """
+    return version + 1 if version else _CHANCE.randrange(1, 2**48)
 
 
 def line_of(quarantine: Quarantined) -> str:

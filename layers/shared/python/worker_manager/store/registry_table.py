@@ -34,11 +34,11 @@ from worker_manager.core.moments import to_wire
 from worker_manager.store.registry_items import (
     RegistryItem,
     epoch,
-    line_of,
     name_of,
     to_name,
     to_worker,
     unchanged,
+    version_after,
 )
 from worker_manager.store.tables import bind
 from worker_manager.store.transactions import commit, is_condition_failure
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pynamodb.transactions import TransactWrite
 
     from worker_manager.core.model import Json
-    from worker_manager.store.registry_rows import Quarantined, StoredName, StoredWorker
+    from worker_manager.store.registry_rows import StoredName, StoredWorker
     from worker_manager.store.tables import Tables
     from worker_manager.store.transactions import Writes
 
@@ -163,19 +163,6 @@ class RegistryTable:
             return False
         return True
 
-    def remove(self, partition: str, name: str) -> None:
-        """Remove it, whatever it is by now; removing it twice is fine."""
-        self.items(partition, name).delete()
-
-    def remove_type(self, queue_id: str) -> None:
-        """Remove a worker type and its metadata."""
-
-        def fill(write: TransactWrite) -> None:
-            write.delete(self.items(TYPES, queue_id))
-            write.delete(self.items(f"{queue_id}#metadata", METADATA))
-
-        commit(self.tables.connection, fill)
-
     # Metadata
 
     def metadata(self, queue_id: str) -> Json | None:
@@ -188,7 +175,10 @@ class RegistryTable:
         return found
 
     def put_metadata(self, queue_id: str, metadata: Json | None, *, now: datetime) -> None:
-        """Set a worker type's metadata, or with ``None`` remove it; the type need not be known."""
+        """Set a worker type's metadata, or with ``None`` remove it.
+
+        The type need not be known, nor its provisioner: both are from then on.
+        """
         model = self.items
 
         def fill(write: TransactWrite) -> None:
@@ -202,10 +192,12 @@ class RegistryTable:
                 model(TYPES, queue_id),
                 [
                     model.has_metadata.set(metadata is not None),
-                    model.created.set(model.created | now),
+                    _since(model, now),
                     model.version.set((model.version | 0) + 1),
                 ],
             )
+            provisioner_id = queue_id.partition("/")[0]
+            write.update(model(PROVISIONERS, provisioner_id), [_since(model, now)])
 
         commit(self.tables.connection, fill)
 
@@ -233,14 +225,19 @@ class RegistryTable:
         )
         return [to_worker(queue_id, item) for item in islice(found, limit)]
 
-    def save_worker(self, worker: StoredWorker) -> None:
-        """Write a worker over ``worker.version``; ``ConflictError`` if that has changed."""
+    def save_worker(self, worker: StoredWorker) -> int:
+        """Write a worker over ``worker.version``; the version that it is of then.
+
+        ``ConflictError`` if that has changed.
+        """
+        row = self.row_of(worker)
         try:
-            self.row_of(worker).save(condition=unchanged(self.items, worker.version))
+            row.save(condition=unchanged(self.items, worker.version))
         except PutError as error:
             if is_condition_failure(error):
                 raise ConflictError(f"worker {name_of(worker.key)} changed meanwhile") from error
             raise
+        return int(row.version)
 
     def worker_writes(self, worker: StoredWorker) -> Writes:
         """The same as part of a transaction, which then fails where this would."""
@@ -249,20 +246,6 @@ class RegistryTable:
             write.save(self.row_of(worker), condition=unchanged(self.items, worker.version))
 
         return fill
-
-    def remove_worker(self, worker: StoredWorker, quarantine: Quarantined | None) -> None:
-        """Remove a worker and its line in the list of quarantines; its history goes with time.
-
-        ``ConflictError`` if the worker has changed: it may have another line by now.
-        """
-
-        def fill(write: TransactWrite) -> None:
-            as_read = unchanged(self.items, worker.version)
-            write.delete(self.row_of(worker), condition=as_read)
-            if quarantine is not None:
-                write.delete(self.items(QUARANTINED, line_of(quarantine)))
-
-        commit(self.tables.connection, fill)
 
     def take(self, name: str, minute: datetime, number: int, *, most: int) -> bool:
         """Take so many of the ``most`` that a minute allows; false if fewer are left.
@@ -291,7 +274,7 @@ class RegistryTable:
             name_of(worker.key),
             body=worker.body,
             ttl=epoch(worker.kept),
-            version=worker.version + 1,
+            version=version_after(worker.version),
         )
 
 
