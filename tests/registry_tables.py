@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.actions.hosts import Hosts
 from worker_manager.api.deps import QueueDeps
 from worker_manager.registry.backends.builtin import BuiltinBackend
 from worker_manager.registry.declarations import Declarations
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Json
     from worker_manager.queue.embedded import EmbeddedQueue
     from worker_manager.store.tables import Tables
+
+
+ACTION_HOSTS = Hosts.of(["allowed.example", "hooks.example.com"])
+"""Which hosts actions may call."""
 
 
 def a_registry(tables: Tables, name: str = "test-registry", **options: Any) -> Registry:
@@ -39,6 +44,7 @@ def queue_deps(
         declarations=Declarations(registry),
         quarantines=quarantines_of(registry),
         backend=BuiltinBackend(),
+        action_hosts=ACTION_HOSTS,
         authenticator=authenticator,
         root_url=root_url,
         clock=clock,

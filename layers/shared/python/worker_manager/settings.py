@@ -209,6 +209,12 @@ class Settings:
         return self.environment.get("WM_GOOGLE_CERTS_URL") or None
 
     @property
+    def action_hosts(self) -> tuple[str, ...]:
+        """Hosts (``host`` or ``host:port``) that ``http`` actions may call; usually none."""
+        given = self.environment.get("WM_ACTION_HOSTS", "").split(",")
+        return tuple(host.strip() for host in given if host.strip())
+
+    @property
     def metrics_namespace(self) -> str:
         """Where CloudWatch keeps this deployment's metrics; empty if nobody wants any."""
         return self.environment.get("POWERTOOLS_METRICS_NAMESPACE", "")

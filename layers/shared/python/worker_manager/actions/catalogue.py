@@ -55,7 +55,7 @@ class Catalogue:
         """The one action that is meant; errors as of ``declared.find``."""
         return declared.find(self.offered(target), name, level, context=target.context)
 
-    def declared(self, target: Target) -> Mapping[Level, tuple[Json, ...]]:
+    def declared(self, target: Target) -> dict[Level, tuple[Json, ...]]:
         """What is declared at a target and above it."""
         provisioner = self._registry.provisioner(target.provisioner_id)
         found = {Level.PROVISIONER: provisioner.declaration.actions if provisioner else ()}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.actions.entities import Level
+from worker_manager.api.actions import said_actions, worker_type_actions
 from worker_manager.api.refusals import input_error, not_found
 from worker_manager.api.registry_answers import provisioner, worker_answer, worker_type
 from worker_manager.api.registry_schemas import (
@@ -50,7 +52,7 @@ def declare_provisioner(call: Call, deps: RegistryAccess) -> ProvisionerResponse
     """
     now = deps.clock()
     name = call.params["provisionerId"]
-    said = _said(call, now)
+    said = _said(call, now) | said_actions(call, Level.PROVISIONER, deps)
     return provisioner(deps.declarations.provisioner(name, said, by=_who(call), now=now), deps)
 
 
@@ -61,8 +63,9 @@ def declare_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
     takes that back.
     """
     now, name = deps.clock(), exact_queue_id(call)
-    said = _said(call, now)
-    return worker_type(deps.declarations.worker_type(name, said, by=_who(call), now=now), deps)
+    said = _said(call, now) | said_actions(call, Level.WORKER_TYPE, deps)
+    found = deps.declarations.worker_type(name, said, by=_who(call), now=now)
+    return worker_type(found, deps, actions=worker_type_actions(found, deps))
 
 
 def declare_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
@@ -75,6 +78,7 @@ def declare_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
     said = {name: getattr(body, name) for name in body.model_fields_set if name != "expires"}
     if body.expires is not None:
         said["explicit_expires"] = body.expires
+    said |= said_actions(call, Level.WORKER, deps)
     worker = deps.declarations.worker(worker_key(call), said, now=deps.clock())
     return worker_answer(worker, deps)
 

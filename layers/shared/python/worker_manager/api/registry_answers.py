@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from worker_manager.api.actions import provisioner_actions, worker_actions
 from worker_manager.api.registry_schemas import (
     ProvisionerResponse,
     QuarantineDetail,
@@ -22,6 +23,7 @@ from worker_manager.registry import windows
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from worker_manager.api.action_schemas import DeclaredAction
     from worker_manager.api.deps import RegistryAccess
     from worker_manager.core.activity import Downtime
     from worker_manager.registry.entities import (
@@ -48,6 +50,7 @@ def worker_answer(worker: RegistryWorker, deps: RegistryAccess) -> QueueWorkerRe
         worker_group=key.group,
         worker_id=key.worker_id,
         recent_tasks=[recent(claim) for claim in worker.claims],
+        actions=worker_actions(worker, known, deps),
         expires=windows.worker_expires(worker, rules, is_hardware=is_hardware),
         quarantine_details=[quarantine_detail(change) for change in reversed(changes)],
         **told(
@@ -88,15 +91,21 @@ def provisioner(
         provisioner_id=one.provisioner_id,
         stability=one.declaration.stability,
         description=one.declaration.description,
+        actions=provisioner_actions(one),
         expires=expires,
         **told(last_date_active=one.last_seen),
     )
 
 
-def worker_type(one: WorkerType, deps: RegistryAccess) -> WorkerTypeResponse:
-    """A worker type as it is told."""
+def worker_type(
+    one: WorkerType, deps: RegistryAccess, *, actions: list[DeclaredAction] | None = None
+) -> WorkerTypeResponse:
+    """A worker type as it is told, with these actions."""
     return WorkerTypeResponse(
-        provisioner_id=one.provisioner_id, worker_type=one.worker_type, **_type_facts(one, deps)
+        provisioner_id=one.provisioner_id,
+        worker_type=one.worker_type,
+        **told(actions=actions),
+        **_type_facts(one, deps),
     )
 
 

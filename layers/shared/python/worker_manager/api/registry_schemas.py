@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictBool, StringConstraints, model_validator
 
+from worker_manager.api.action_schemas import ActionsRequest, DeclaredAction  # noqa: TC001 - too
 from worker_manager.api.schemas import Slugid  # noqa: TC001 - pydantic reads it
 from worker_manager.api.validation import Answer, Description, Identifier, Moment, PoolId, Wire
 
@@ -66,6 +67,7 @@ class ProvisionerRequest(Something):
     stability: Stability = "experimental"
     description: Description = ""
     expires: Time | None = None
+    actions: ActionsRequest = Field(default=[])
 
 
 class WorkerTypeRequest(ProvisionerRequest):
@@ -81,6 +83,7 @@ class WorkerRequest(Something):
     boot_time: Time | None = None
     extra: Annotated[dict[str, Any], _at_most(MOST_EXTRA)] = Field(default={})
     capacity: Annotated[int, Field(ge=1, le=10_000, strict=True)] | None = None
+    actions: ActionsRequest = Field(default=[])
 
 
 class MetadataRequest(Something):
@@ -144,9 +147,10 @@ class Shown(Answer):
 
 
 class ProvisionerResponse(Shown):
-    """A provisioner."""
+    """A provisioner, with what is declared there."""
 
     provisioner_id: Identifier
+    actions: list[DeclaredAction]
 
 
 class MayBeClosed(Answer):
@@ -166,10 +170,11 @@ class TaskQueueResponse(Shown, MayBeClosed):
 
 
 class WorkerTypeResponse(TaskQueueResponse):
-    """A worker type."""
+    """A worker type; ``actions``, not in lists, are those that are done to all of it."""
 
     provisioner_id: Identifier
     worker_type: Identifier
+    actions: list[DeclaredAction] | None = None
 
 
 class ListProvisionersResponse(Answer):
@@ -248,6 +253,7 @@ class QueueWorkerResponse(Answer):
     worker_group: Identifier
     worker_id: Identifier
     recent_tasks: list[RecentTask]
+    actions: list[DeclaredAction]
     expires: Moment
     quarantine_details: list[QuarantineDetail]
     quarantine_until: Moment | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from worker_manager.api import paging
+from worker_manager.api.actions import worker_type_actions
 from worker_manager.api.refusals import not_found
 from worker_manager.api.registry_answers import (
     provisioner,
@@ -95,7 +96,8 @@ def list_task_queues(call: Call, deps: RegistryAccess) -> ListTaskQueuesResponse
 
 def get_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
     """One worker type, whether or not it was seen lately."""
-    return worker_type(known_type(queue_id(call), deps), deps)
+    found = known_type(queue_id(call), deps)
+    return worker_type(found, deps, actions=worker_type_actions(found, deps))
 
 
 def get_task_queue(call: Call, deps: RegistryAccess) -> TaskQueueResponse:

@@ -78,6 +78,8 @@ class RegistryWorker:
     quarantine_until: datetime | None = None
     quarantine_info: str = ""
     quarantined_by: str | None = None
+    actions: tuple[Json, ...] = ()
+    """What is declared that may be done with it, as ``actions.declared`` writes it down."""
     gone: datetime | None = None
     """Since when its machine no longer exists; ``None`` as long as nobody said so."""
     version: int = 0
@@ -106,6 +108,8 @@ class Declaration:
     stability: Stability = "experimental"
     window: timedelta | None = None
     """For how long after each sighting it is shown; ``None`` leaves that to the rules."""
+    actions: tuple[Json, ...] = ()
+    """What is declared that may be done with it or below, as ``actions.declared`` writes it."""
     at: datetime | None = None
     """When something was last declared; ``None`` if nothing ever was."""
     by: str | None = None

@@ -64,6 +64,7 @@ def to_stored(worker: RegistryWorker, windows: Windows) -> StoredWorker:
     body: dict[str, Any] = {name: _wire(getattr(worker, name)) for name in _MOMENTS}
     body |= {name: getattr(worker, name) for name in _PLAIN}
     body["claims"] = [_from_claim(claim) for claim in worker.claims]
+    body["actions"] = worker.actions
     body["outcomes"] = {
         day: [of.completed, of.failed, of.exceptions, of.others]
         for day, of in worker.outcomes.items()
@@ -84,6 +85,7 @@ def to_worker(stored: StoredWorker) -> RegistryWorker:
     return RegistryWorker(
         key=stored.key,
         claims=tuple(_to_claim(claim) for claim in body.get("claims", ())),
+        actions=tuple(body.get("actions", ())),
         outcomes={day: Outcomes(*counts) for day, counts in body.get("outcomes", {}).items()},
         version=stored.version,
         **given,
@@ -173,6 +175,7 @@ def _declaration(declared: Json) -> Declaration:
         description=declared.get("description") or "",
         stability=declared.get("stability") or "experimental",
         window=timedelta(seconds=seconds) if seconds is not None else None,
+        actions=tuple(declared.get("actions") or ()),
         at=_moment(declared.get("at")),
         by=declared.get("by"),
     )

@@ -14,6 +14,7 @@ from worker_manager.api.queue import ROUTES
 from worker_manager.queue.embedded import EmbeddedQueue
 from worker_manager.registry.declarations import Declarations
 from worker_manager.store.queue_table import QueueTable
+from worker_manager.wiring.actions import hosts_of
 from worker_manager.wiring.api import Api
 from worker_manager.wiring.backends import backend_of, quarantines_of, registry_of
 from worker_manager.wiring.base import later, now
@@ -33,6 +34,7 @@ def queue_api() -> App[QueueDeps]:
         declarations=Declarations(registry),
         quarantines=quarantines_of(api, registry),
         backend=later(lambda: backend_of(api, registry)),
+        action_hosts=hosts_of(api),
         authenticator=api.authenticator,
         root_url=settings.root_url,
         clock=now,
