@@ -10,6 +10,7 @@ import pytest
 
 from tests.api.registry_world import BASE, POOL, TYPE, WORKER, RegistryApi
 from tests.api.world import TOKEN
+from tests.factories import NOW
 from worker_manager.api.registry import ROUTES
 from worker_manager.api.routing import Route
 from worker_manager.core.ids import derived_slugid
@@ -309,14 +310,16 @@ def test_what_another_queue_saw_is_taken_in_once(api: RegistryApi) -> None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"kind": "claim", "taskId": None}, "observations[0]"),
-        ({"kind": "resolve"}, "observations[0].kind"),
+        ({"kind": "claim", "taskId": None}, "observations[0].taskId: is missing"),
+        ({"kind": "resolve"}, "observations[0].state: is missing"),
+        ({"kind": "idle"}, "observations[0].taskId: is not for idle"),
+        ({"kind": "reclaim", "state": "failed"}, "observations[0].state: is not for reclaim"),
         ({"kind": "sleeps"}, "kind"),
         ({"runId": -1}, "runId"),
         ({"workerId": "a/b"}, "workerId"),
         ({"taskQueueId": "proj-x"}, "taskQueueId"),
-        ({"at": "2026-10-01T00:00:00.000Z"}, "observations[0].at"),
-        ({"at": "2027-10-01T00:00:00.000Z"}, "observations[0].at"),
+        ({"at": to_wire(NOW - 31 * DAY)}, "observations[0].at: is more than 30 days ago"),
+        ({"at": to_wire(NOW + DAY / 24)}, "observations[0].at: is in the future"),
     ],
 )
 def test_an_observation_that_cannot_be_is_refused_by_name(
@@ -418,6 +421,10 @@ def test_each_property_has_a_scope_of_its_own(api: RegistryApi) -> None:
         (f"{TYPE}/rack-1/m-1", {"extra": {"x": "y" * 16_385}}),
         (f"{TYPE}/rack-1/m-1", {}),
         (f"{TYPE}/rack-1/m-1", {"capacity": 0}),
+        (f"{TYPE}/rack-1/m-1", {"expires": to_wire(NOW)}),
+        (f"{TYPE}/rack-1/m-1", {"bootTime": to_wire(NOW + timedelta(minutes=6))}),
+        (WORKER, {"quarantineUntil": to_wire(NOW)}),
+        (WORKER, {"quarantined": False}),
         (TYPE, {"expires": "2020-01-01T00:00:00.000Z"}),
         (TYPE, {"stability": "rock"}),
         ("/provisioners/proj-x", {"description": "x" * 10_241}),
@@ -429,7 +436,9 @@ def test_each_property_has_a_scope_of_its_own(api: RegistryApi) -> None:
 def test_what_is_too_large_or_senseless_is_refused_and_not_kept(
     api: RegistryApi, path: str, body: Any
 ) -> None:
-    assert api("PUT", f"{BASE}{path}", body).status == 400
+    answer = api("PUT", f"{BASE}{path}", body)
+    assert answer.status == (404 if path == WORKER else 400)
+    assert shown(api, includeInactive="true") == []
     assert shown(api, "/task-queues", includeInactive="true") == []
     assert shown(api, "/provisioners", includeInactive="true") == []
 

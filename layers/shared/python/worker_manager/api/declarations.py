@@ -6,6 +6,7 @@ Where to read next: ``worker_manager.registry.declarations``; ``deletions``, its
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.actions.entities import Level
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from worker_manager.core.scopes import Expression
 
 
+CLOCK_SKEW = timedelta(minutes=5)
+"""How far ahead of ours a machine's clock may be."""
+
+
 def property_scopes(prefix: str) -> Callable[[Mapping[str, str], Any], Expression]:
     """Scopes for just the properties that a body has; ``prefix`` ends in ``#``."""
 
@@ -45,10 +50,11 @@ def property_scopes(prefix: str) -> Callable[[Mapping[str, str], Any], Expressio
 
 
 def declare_provisioner(call: Call, deps: RegistryAccess) -> ProvisionerResponse:
-    """Say something of a provisioner, seen or not: it is then shown for longer.
+    """Say something of a provisioner, seen or not.
 
-    ``expires`` tells for how long after each sighting, from an hour to 30 days; null takes that
-    back.
+    Lists then show it for 30 days after each sighting; before the first only with
+    ``includeInactive``.  ``expires`` tells for how long instead, as that from now: less than an
+    hour counts as an hour, more than 30 days as 30 days; null takes it back.
     """
     now = deps.clock()
     name = call.params["provisionerId"]
@@ -59,8 +65,9 @@ def declare_provisioner(call: Call, deps: RegistryAccess) -> ProvisionerResponse
 def declare_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
     """Say something of a worker type, seen or not.
 
-    ``expires`` tells for how long after each sighting it is shown, from an hour to 30 days; null
-    takes that back.
+    Lists show it from its first sighting on, before that only with ``includeInactive``.
+    ``expires`` tells for how long after each sighting, as that from now: less than an hour counts
+    as an hour, more than 30 days as 30 days; null takes it back.
     """
     now, name = deps.clock(), exact_queue_id(call)
     said = _said(call, now) | said_actions(call, Level.WORKER_TYPE, deps)
@@ -69,17 +76,22 @@ def declare_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
 
 
 def declare_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
-    """Say something of a worker, which then counts as seen; its end never moves backward.
+    """Say something of a worker, which lists then show as if it was seen; what ``workerDetails``
+    tell is that it was declared.
 
-    A boot time or capacity that is null is taken back.
+    Its end never moves backward.  A boot time or capacity that is null is taken back.
     """
     exact_queue_id(call)
-    body = call.body
+    body, now = call.body, deps.clock()
+    if body.expires is not None and body.expires <= now:
+        raise input_error("expires: is past")
+    if body.boot_time is not None and body.boot_time > now + CLOCK_SKEW:
+        raise input_error("bootTime: is in the future")
     said = {name: getattr(body, name) for name in body.model_fields_set if name != "expires"}
     if body.expires is not None:
         said["explicit_expires"] = body.expires
     said |= said_actions(call, Level.WORKER, deps)
-    worker = deps.declarations.worker(worker_key(call), said, now=deps.clock())
+    worker = deps.declarations.worker(worker_key(call), said, now=now)
     return worker_answer(worker, deps)
 
 
@@ -93,7 +105,11 @@ def metadata(call: Call, deps: RegistryAccess) -> MetadataResponse:
 
 
 def put_metadata(call: Call, deps: RegistryAccess) -> MetadataResponse:
-    """Set a worker type's metadata, also of one not seen yet: it is then shown for 30 days."""
+    """Set a worker type's metadata, in place of all that it had; also of one not seen yet.
+
+    Lists then show it for 30 days after each sighting; before the first only with
+    ``includeInactive``.
+    """
     given = Metadata(
         payload_schema=call.body.payload_schema,
         documentation=call.body.documentation,

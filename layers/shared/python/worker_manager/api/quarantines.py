@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from worker_manager.api.declarations import exact_queue_id
+from worker_manager.api.refusals import not_found
 from worker_manager.api.registry_answers import quarantine_detail, task_queue, worker_answer
 from worker_manager.api.registry_schemas import QuarantinesResponse
 from worker_manager.api.registry_views import worker_key
@@ -29,7 +30,8 @@ same moment, so that saying it again changes nothing."""
 
 
 def quarantine_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
-    """Give a worker no more tasks until then, also one that was never seen; the past releases it.
+    """Give a worker no more tasks until then, also one that was never seen; the past releases one
+    that is known.
 
     What it works on it may finish.  ``quarantined`` says the same without a time.
     """
@@ -37,6 +39,8 @@ def quarantine_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
     now, key = deps.clock(), worker_key(call)
     until = end_of(call.body, now)
     info = call.body.quarantine_info
+    if until <= now and deps.registry.worker(key) is None:
+        raise not_found(f"Worker {key.group}/{key.worker_id} of {key.pool_id} is not known")
     deps.backend.quarantine(key, until, info=info)
     worker = deps.quarantines.change(
         key, until, info=info, client_id=call.client_id or "anonymous", now=now

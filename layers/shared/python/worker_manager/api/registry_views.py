@@ -1,7 +1,8 @@
 """Reading the registry: provisioners, worker types, worker groups and workers, by page or by name.
 
 Lists show what its window shows (``registry.windows``); by name also what is past that, or was
-never seen, is told.  Where to read next: ``declarations`` and ``quarantines``, which change it.
+only declared, is told, and so it is in lists with ``includeInactive``.  Where to read next:
+``declarations`` and ``quarantines``, which change it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,11 @@ AT_ONCE = 1000
 
 
 def list_provisioners(call: Call, deps: RegistryAccess) -> ListProvisionersResponse:
-    """A page of provisioners: those of which something was seen lately, or was declared."""
+    """A page of provisioners: those of which something was seen lately.
+
+    For how long that counts depends on what was declared; ``includeInactive`` lists all that are
+    known.
+    """
     now, rules = deps.clock(), deps.registry.windows
     after = paging.position(call.query, is_identifier) or ""
     sticky = {one.provisioner_id for one in deps.registry.worker_types() if one.has_metadata}
