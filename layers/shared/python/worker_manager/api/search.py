@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from worker_manager.api import paging
 from worker_manager.api.everyone import take
 from worker_manager.api.found import Place, Wanted
+from worker_manager.api.machines import verdicts_on
 from worker_manager.api.refusals import input_error
 from worker_manager.api.registry_answers import told
 from worker_manager.api.registry_schemas import RunName
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from worker_manager.api.deps import RegistryDeps
     from worker_manager.api.found import Found
+    from worker_manager.api.machine_schemas import VerdictPart
 
 SEARCH_SCOPE = "worker-registry:search"
 """Of whoever looks for workers; of which queues they may be, ``queue:list-workers`` says."""
@@ -49,7 +51,10 @@ def search_workers(call: Call, deps: RegistryDeps) -> SearchWorkersResponse:
     found, place = take(call, deps, wanted, after=after, size=size)
     now = deps.clock()
     closed = deps.downtimes.in_force(now=now)
-    items = (_searched(one, now, closed.get(one.key.pool_id)) for one in found)
+    verdicts = verdicts_on(deps.registry, [one.key for one in found])
+    items = (
+        _searched(one, now, closed.get(one.key.pool_id), verdicts.get(one.key)) for one in found
+    )
     page = list(paging.cut(items, paging.size_of, most_bytes=deps.page_bytes))
     if len(page) < len(found):
         place = Place.of(found[len(page) - 1].key)
@@ -76,7 +81,9 @@ def wanted_of(query: Mapping[str, str]) -> Wanted:
     )
 
 
-def _searched(found: Found, now: datetime, closed_until: datetime | None) -> SearchedWorker:
+def _searched(
+    found: Found, now: datetime, closed_until: datetime | None, verdict: VerdictPart | None
+) -> SearchedWorker:
     seen, row = found.seen, found.row
     latest = seen.claims[-1] if seen and seen.claims else None
     capacity = row.capacity if row else seen.capacity if seen else None
@@ -89,6 +96,7 @@ def _searched(found: Found, now: datetime, closed_until: datetime | None) -> Sea
         capacity=capacity or 0,
         figures=WorkerFigures(**worker_figures(found, now)),
         **told(
+            verdict=verdict and verdict.verdict,
             closed_until=closed_until,
             launch_config_id=row and row.launch_config_id,
             first_claim=seen and seen.first_claim,

@@ -10,6 +10,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StringConstraints, model_validator
 
+from worker_manager.api.machine_schemas import (  # noqa: TC001 - pydantic reads them
+    VerdictName,
+    VerdictPart,
+)
 from worker_manager.api.registry_schemas import (
     Info,
     ListTaskQueuesResponse,
@@ -66,6 +70,8 @@ class SearchedWorker(WorkerItem):
     launch_config_id: Identifier | None = None
     capacity: int
     figures: WorkerFigures
+    verdict: VerdictName | None = None
+    """What is wrong with its machine, if anything is."""
 
 
 class SearchWorkersResponse(Answer):
@@ -166,6 +172,7 @@ class WorkerDetailsResponse(Answer):
     observed: ObservedPart | None = None
     declared: DeclaredPart | None = None
     quarantine: QuarantinePart | None = None
+    verdict: VerdictPart | None = None
     group: GroupPart | None = None
     task_queue: TaskQueueResponse | None = None
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api.everyone import PATIENCE, known
+from worker_manager.api.machines import verdicts_on
 from worker_manager.api.registry_answers import quarantine_detail, recent, task_queue, told
 from worker_manager.api.registry_schemas import RunName
 from worker_manager.api.routing import Call, Route
@@ -65,6 +66,7 @@ def get_worker_details(call: Call, deps: RegistryDeps) -> WorkerDetailsResponse:
             observed=seen and _observed(seen, of_type, deps, is_answered=is_answered),
             declared=seen and _declared(seen),
             quarantine=seen and _quarantine(seen, deps, now),
+            verdict=verdicts_on(deps.registry, [key]).get(key),
             group=seen and _group(key, deps),
             task_queue=of_type and task_queue(of_type, deps),
         ),
