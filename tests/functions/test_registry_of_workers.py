@@ -37,3 +37,21 @@ def test_workers_are_found_told_of_counted_and_put_aside(running: RunningStage) 
     assert [one["changed"] for one in answer["workers"]] == [True]
     running.create_task("two")
     assert running.ask("queue-api", "POST", CLAIM, CALLER)["tasks"] == []
+
+
+def test_what_waits_in_a_closed_queue_is_told_and_nobody_is_started(running: RunningStage) -> None:
+    running.define_pool()
+    running.create_task("one")
+    queue = f"{REGISTRY}/task-queues/proj-x%2Fpool-1"
+    closed = {"quarantined": True, "quarantineInfo": "network down"}
+    running.ask("registry-api", "PUT", f"{queue}/quarantine", closed)
+    running.provision()
+
+    stats = running.ask("registry-api", "GET", f"{queue}/stats")
+    assert (stats["pendingTasks"], stats["closedInfo"]) == (1, "network down")
+    pool = "/api/worker-manager/v1/worker-pool/proj-x%2Fpool-1"
+    told = running.ask("pools-api", "GET", f"{pool}/explain")
+    [decision] = running.ask("pools-api", "GET", f"{pool}/decisions")["decisions"]
+    assert (told["limit"], told["facts"]["pending"], decision["orders"]) == ("closed", 1, [])
+    assert decision["reasons"] == told["reasons"]
+    assert "(network down): nothing is ordered" in told["reasons"][0]

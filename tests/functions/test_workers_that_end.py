@@ -65,15 +65,14 @@ def test_a_taskcluster_queue_is_asked_for_as_long_as_the_call_may_take(
     assert observe({}, cast("Any", LambdaContext())) == {"workers": 3}
 
 
-def test_a_quarantine_that_ended_by_itself_is_told_of_once(deployed: DeployedStage) -> None:
-    before = datetime.now(UTC) - timedelta(hours=2)
+def test_what_ended_by_itself_is_told_of_once(deployed: DeployedStage) -> None:
+    pool, before = "proj-x/pool-1", datetime.now(UTC) - timedelta(hours=2)
+    said: Any = {"info": "bad disk", "client_id": "test/root", "now": before}
+    until = before + timedelta(hours=1)
     with deployed.container("publish"):
-        sightings.quarantines().change(
-            WorkerKey("proj-x/pool-1", "us-east-1", "i-1"),
-            before + timedelta(hours=1),
-            info="bad disk",
-            client_id="test/root",
-            now=before,
-        )
+        key = WorkerKey(pool, "us-east-1", "i-1")
+        sightings.quarantines().change(key, until, **said)
+        sightings.downtimes().change(pool, until, **said)
 
-    assert [deployed.call("publish", {})["released"] for _ in range(2)] == [1, 0]
+    reports = [deployed.call("publish", {}) for _ in range(2)]
+    assert [(one["released"], one["opened"]) for one in reports] == [(1, 1), (0, 0)]
