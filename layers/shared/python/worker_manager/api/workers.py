@@ -18,9 +18,8 @@ from worker_manager.api.refusals import not_found, unavailable
 from worker_manager.api.routing import PAGING, Call, Route
 from worker_manager.api.schemas import ShouldTerminateAnswer, WorkerFull, WorkerList
 from worker_manager.api.worker_pools import existing_pool
-from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPING, with_event
 from worker_manager.core.ids import IDENTIFIER, is_identifier
-from worker_manager.core.lifecycle import told_to_go
+from worker_manager.core.lifecycle import removal, told_to_go
 from worker_manager.core.messages import Terminate
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.core.moments import whole_milliseconds
@@ -140,7 +139,7 @@ def remove(call: Call, deps: ApiDeps) -> dict[str, Any]:
         if worker.state is State.STOPPING:
             return _terminate(deps, worker)
         is_static = provider.provider_type == "static"
-        removed = _stop(call, deps, worker, State.STOPPED if is_static else State.STOPPING)
+        removed = _stop(call, deps, worker, has_machine=not is_static)
         if removed is None:
             continue
         with after_commit("publishing the removal of a worker"):
@@ -149,22 +148,11 @@ def remove(call: Call, deps: ApiDeps) -> dict[str, Any]:
     raise unavailable()
 
 
-def _stop(call: Call, deps: ApiDeps, worker: Worker, state: State) -> Worker | None:
+def _stop(call: Call, deps: ApiDeps, worker: Worker, *, has_machine: bool) -> Worker | None:
     now = whole_milliseconds(deps.clock())
-    stops = (WORKER_STOPPING,) if state is State.STOPPING else ()
     told = told_to_go(worker) if audit.is_worker_itself(call, worker) else None
     reason, by = told or (REMOVED, call.client_id)
-    changes = with_event(
-        worker,
-        WORKER_REMOVED,
-        *stops,
-        at=now,
-        reason=reason,
-        state=state,
-        stopping_since=now,
-        stop_reason=reason,
-        stopped_by=by,
-    )
+    changes = removal(worker, has_machine=has_machine, at=now, reason=reason, by=by)
     return audit.change_worker(call, deps, "removed", worker, **changes)
 
 

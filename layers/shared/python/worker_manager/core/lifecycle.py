@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from worker_manager.core.events import WORKER_STOPPED, with_event
+from worker_manager.core.events import (
+    WORKER_REMOVED,
+    WORKER_STOPPED,
+    WORKER_STOPPING,
+    with_event,
+)
 from worker_manager.core.model import MachineStatus, State, Worker
 from worker_manager.core.surplus import is_interrupted
 
@@ -40,6 +45,27 @@ def expiry(worker: Worker, *, at: datetime) -> dict[str, Any]:
         state=State.STOPPED,
         stop_reason=EXPIRED,
         stopped_by=OURSELVES,
+    )
+
+
+def removal(
+    worker: Worker, *, has_machine: bool, at: datetime, reason: str, by: str | None
+) -> dict[str, Any]:
+    """The changes by which somebody has a worker taken away, with their events.
+
+    One that has no machine of ours, as a static one, is stopped at once.
+    """
+    state = State.STOPPING if has_machine else State.STOPPED
+    names = (WORKER_REMOVED, WORKER_STOPPING) if has_machine else (WORKER_REMOVED,)
+    return with_event(
+        worker,
+        *names,
+        at=at,
+        reason=reason,
+        state=state,
+        stopping_since=at,
+        stop_reason=reason,
+        stopped_by=by,
     )
 
 

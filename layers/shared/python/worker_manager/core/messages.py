@@ -274,7 +274,25 @@ class Act:
         return cls(body["run"])
 
 
-Advance = Terminate | Resume | Follow
+@dataclass(frozen=True, slots=True)
+class Reboot:
+    """Reboot the machine of a worker, as a run of an action asks for."""
+
+    key: WorkerKey
+    run_id: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The message body."""
+        return {
+            "kind": "reboot",
+            "pool": self.key.pool_id,
+            "group": self.key.group,
+            "worker": self.key.worker_id,
+            "run": self.run_id,
+        }
+
+
+Advance = Terminate | Resume | Follow | Reboot
 """What an ``advance`` queue may ask for."""
 
 
@@ -287,5 +305,8 @@ def advance_from_json(body: Json) -> Advance:
             return Resume(body["pool"], body["tick"])
         case "follow":
             return Follow.from_json(body)
+        case "reboot":
+            key = WorkerKey(body["pool"], body["group"], body["worker"])
+            return Reboot(key, body["run"])
         case kind:
             raise ValueError(f"unknown kind of message {kind!r}")
