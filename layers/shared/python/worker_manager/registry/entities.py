@@ -80,6 +80,8 @@ class RegistryWorker:
     quarantined_by: str | None = None
     actions: tuple[Json, ...] = ()
     """What is declared that may be done with it, as ``actions.declared`` writes it down."""
+    watched_until: datetime | None = None
+    """Until when its calls are noted nearly all: somebody waits for it to come back."""
     gone: datetime | None = None
     """Since when its machine no longer exists; ``None`` as long as nobody said so."""
     version: int = 0

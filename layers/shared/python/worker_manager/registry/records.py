@@ -43,6 +43,7 @@ _MOMENTS = (
     "explicit_expires",
     "boot_time",
     "quarantine_until",
+    "watched_until",
     "gone",
 )
 _PLAIN = ("extra", "capacity", "quarantine_info", "quarantined_by")

@@ -170,6 +170,16 @@ class Registry:
 
         self._change(key, leave)
 
+    def watch(self, key: WorkerKey, *, until: datetime) -> None:
+        """Note nearly every call of a worker until then; one never heard of is noted anyway."""
+
+        def await_it(worker: RegistryWorker | None) -> RegistryWorker | None:
+            if worker is None or (worker.watched_until and worker.watched_until >= until):
+                return worker
+            return replace(worker, watched_until=until)
+
+        self._change(key, await_it)
+
     def note_names(self, key: WorkerKey, at: datetime) -> None:
         """Note when a worker's group, type and provisioner were seen, once an interval each."""
         provisioner_id = key.pool_id.partition("/")[0]
