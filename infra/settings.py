@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
 
 from infra.accounts import ADDRESS, MOST_LOOPS, check_form, check_provider_id
+from worker_manager.actions.hosts import Hosts
 from worker_manager.settings import LONGEST_HOLD
 
 if TYPE_CHECKING:
@@ -179,6 +180,8 @@ class StageSettings:
     on what, but whoever hears its messages sends them to the registry.
     ``claim_hold_seconds`` is how long the embedded queue keeps a worker waiting that it has no task
     for, 0 to 2: fewer questions, but each of them is paid for as long as it is held.
+    ``action_hosts`` are the hosts (``host`` or ``host:port``) that declared ``http`` actions may
+    call, by https only; what stands there is called in our name, with the scopes of whoever asked.
     ``auth_root_url`` is the root URL of a Taskcluster auth service that checks signatures; with
     ``None`` the clients and roles are those of our own secret.
     ``list_lag_seconds`` is how long a cloud's list may lag behind a launch.
@@ -210,6 +213,7 @@ class StageSettings:
     queue_root_url: str | None = None
     queue_backend: QueueBackend | None = None
     claim_hold_seconds: float = 0
+    action_hosts: tuple[str, ...] = ()
     auth_root_url: str | None = None
     tick_seconds: int = 30
     list_lag_seconds: int = 60
@@ -245,6 +249,7 @@ class StageSettings:
         if self.root_url.endswith("/"):
             raise ValueError(f"{self.name}: root_url must not end in a slash")
         self._check_queue()
+        Hosts.of(self.action_hosts)
         self._check_front_door()
         self._check_regions()
         if not self.is_watched and (self.alarm_email or self.metrics_by_pool):

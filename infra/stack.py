@@ -331,6 +331,7 @@ class WorkerManagerStack(Stack):
                 .knows(WM_CLAIM_HOLD_SECONDS=str(self._settings.claim_hold_seconds))
             )
         for name in ("registry_api", *(["queue_api"] if tables.queue else [])):
+            functions[name].knows(WM_ACTION_HOSTS=",".join(self._settings.action_hosts))
             # A quarantine is told to everybody, from wherever it comes.
             functions[name].writes(tables.registry).publishes_to(self.bus).adds_to(
                 tables.providers, partitions=OUTBOX, removes=True

@@ -187,7 +187,7 @@ def test_the_registry_has_the_queues_own_methods_too(client: Callable[..., Any])
     [provisioner] = queue.listProvisioners()["provisioners"]
     assert provisioner == queue.getProvisioner("proj-x")
     [worker_type] = queue.listWorkerTypes("proj-x", query={"limit": "1"})["workerTypes"]
-    assert worker_type == queue.getWorkerType("proj-x", "pool-1")
+    assert {**worker_type, "actions": []} == queue.getWorkerType("proj-x", "pool-1")
     [task_queue] = queue.listTaskQueues()["taskQueues"]
     assert task_queue == queue.getTaskQueue(POOL)
     assert worker_type.items() >= task_queue.items()

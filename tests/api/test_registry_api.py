@@ -64,6 +64,7 @@ def test_what_called_is_listed_at_every_level(api: RegistryApi) -> None:
     assert [group["workerGroup"] for group in groups["workerGroups"]] == ["rack-1"]
     assert api.ok("GET", f"{BASE}/provisioners/proj-x") == {
         "provisionerId": "proj-x",
+        "actions": [],
         "stability": "experimental",
         "description": "",
         "lastDateActive": to_wire(api.clock.now),

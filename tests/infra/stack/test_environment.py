@@ -71,9 +71,9 @@ def test_every_table_has_the_variable_that_the_library_knows(local_template: Tem
         ("workers-api", {"WM_QUEUES", "WM_AUTH_SECRET", "WM_BUS", "WM_TRUSTED_EC2_KEYS"}),
         (
             "queue-api",
-            {"WM_TABLE_QUEUE", "WM_TABLE_REGISTRY", "WM_BUS", "WM_CLAIM_HOLD_SECONDS"},
+            {"WM_TABLE_QUEUE", "WM_BUS", "WM_CLAIM_HOLD_SECONDS", "WM_ACTION_HOSTS"},
         ),
-        ("registry-api", {"WM_TABLE_REGISTRY", "WM_AUTH_SECRET", "WM_BUS", "WM_QUEUE_BACKEND"}),
+        ("registry-api", {"WM_TABLE_REGISTRY", "WM_BUS", "WM_QUEUE_BACKEND", "WM_ACTION_HOSTS"}),
         ("worker-gone", {"WM_TABLE_REGISTRY", "WM_TABLE_QUEUE"}),
         ("expire", {"WM_TABLE_WORKERS", "WM_TABLE_REGISTRY", "WM_BUS"}),
         ("publish", {"WM_TABLE_PROVIDERS", "WM_TABLE_REGISTRY", "WM_BUS"}),

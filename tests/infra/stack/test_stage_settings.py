@@ -47,6 +47,7 @@ BALANCED = {"front_door": "load-balancer", "certificate_arn": CERTIFICATE}
         (REMOTE | {"queue_backend": "builtin"}, "has no queue_root_url"),
         (REMOTE | {"claim_hold_seconds": 1}, "embedded queue's"),
         ({"claim_hold_seconds": 2.5}, "claim_hold_seconds"),
+        ({"action_hosts": ("https://a.example",)}, "neither host nor host:port"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(change: dict[str, Any], complaint: str) -> None:
