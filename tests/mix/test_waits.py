@@ -101,7 +101,7 @@ def test_missing_samples_are_taken_to_be_as_the_ones_before_and_long_gaps_are_le
     for some in (holes, pause):
         waits = replay(some, 30).waits(10, target=NO_TARGET)
         assert waits.weekly == pytest.approx(7 * WEEK, rel=1e-6)
-    assert len(replay(holes, 30).came) == len(samples)
+    assert len(replay(holes, 5).came) == len(samples)
 
 
 def test_more_machines_never_make_tasks_wait_longer() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from worker_manager.mix.entities import Waits
@@ -32,14 +33,20 @@ FADING = 0.5
 WITHIN_TARGET = 0.1
 """What waiting counts as long as the pool's people do not mind."""
 QUANTILE = 0.95
+NEAR = 0.5
+"""Tasks by which a queue may differ from another, to be taken as the same."""
+LONGEST_STEP = 6
+"""Slots that are replayed in one, of tasks that take an hour or more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What a pool was asked for, slot by slot, and what would have come of it."""
+    """What a pool was asked for, step by step, and what would have come of it."""
 
+    step: timedelta
+    """A slot, or several where tasks take much longer than one."""
     ratio: float
-    """Tasks that one place works off within a slot."""
+    """Tasks that one place works off within a step."""
     began: tuple[int | None, ...]
     """How many tasks were there, where nothing is known of the time before; else ``None``."""
     came: tuple[float, ...]
@@ -47,20 +54,22 @@ class Replay:
     free: tuple[float, ...]
     """How many would be worked on with any number of machines."""
     counts: tuple[float, ...]
-    """What a slot counts, by its age."""
+    """What a step counts, by its age."""
 
     @classmethod
     def of(cls, samples: Sequence[Sample], *, service: timedelta, now: datetime) -> Replay:
         """From samples in order, of a pool whose tasks take so long."""
-        ratio = SLOT / max(service, timedelta(seconds=1))
+        slots = max(1, min(LONGEST_STEP, int(service / (2 * SLOT))))
+        step = slots * SLOT
+        ratio = step / max(service, timedelta(seconds=1))
         began: list[int | None] = []
         came: list[float] = []
         free: list[float] = []
-        counts: list[float] = []
         before: Sample | None = None
-        for sample in _filled(samples):
+        taken = list(islice(_filled(samples), 0, None, slots))
+        for sample in taken:
             there = sample.pending + sample.claimed
-            if before is None or sample.at - before.at > SLOT:
+            if before is None or sample.at - before.at > step:
                 began.append(there)
                 came.append(0.0)
                 free.append(float(there))
@@ -69,18 +78,19 @@ class Replay:
                 began.append(None)
                 came.append(arrived)
                 free.append(max(0.0, free[-1] + arrived) / (1 + ratio))
-            counts.append(FADING ** ((now - sample.at) // WEEK))
             before = sample
-        return cls(ratio, tuple(began), tuple(came), tuple(free), tuple(counts))
+        counts = tuple(FADING ** ((now - sample.at) // WEEK) for sample in taken)
+        return cls(step, ratio, tuple(began), tuple(came), tuple(free), counts)
 
     @property
     def demand(self) -> float:
-        """Places that 95 of 100 slots would keep at work."""
+        """Places that 95 of 100 steps would keep at work."""
         return sorted(self.free)[int(len(self.free) * QUANTILE)] if self.free else 0.0
 
     def since(self, first: int) -> Replay:
-        """The slots from this one on, as if nothing had been before."""
+        """The steps from this one on, as if nothing had been before."""
         return Replay(
+            self.step,
             self.ratio,
             (round(self.free[first]), *self.began[first + 1 :]),
             self.came[first:],
@@ -88,44 +98,46 @@ class Replay:
             self.counts[first:],
         )
 
-    def waiting(self, places: float) -> Iterator[tuple[int, float]]:
-        """The slots in which tasks would wait for one of so many places, and how many would."""
+    def waiting(self, places: float) -> list[tuple[int, float]]:
+        """The steps in which tasks would wait for one of so many places, and how many would."""
+        found: list[tuple[int, float]] = []
         resumed = 0
         for first, wanted in enumerate(self.free):
-            if wanted <= places or first < resumed:
-                continue
-            there = self.free[first - 1] if first and self.began[first] is None else wanted
-            resumed = first
-            while resumed < len(self.free):
-                began = self.began[resumed]
-                if began is not None and resumed > first:
-                    break
-                there = float(began) if began is not None else self._next(there, resumed, places)
-                if there > places:
-                    yield resumed, there - places
-                elif there - self.free[resumed] < 0.5:
-                    break
-                resumed += 1
+            if wanted > places and first >= resumed:
+                resumed = self._wait(first, places, found)
+        return found
 
-    def _next(self, there: float, slot: int, places: float) -> float:
-        """How many tasks are there at a slot's end, of those at its beginning and what came."""
-        there = max(0.0, there + self.came[slot])
-        worked_on = there / (1 + self.ratio)
-        return worked_on if worked_on <= places else there - self.ratio * places
+    def _wait(self, first: int, places: float, found: list[tuple[int, float]]) -> int:
+        """Add the steps from this one on, until all goes as with any number; that step."""
+        came, free, began = self.came, self.free, self.began
+        ratio, worked_off = self.ratio, self.ratio * places
+        there = free[first] if began[first] is not None else free[first - 1]
+        for step in range(first, len(free)):
+            if began[step] is None:
+                there = max(0.0, there + came[step])
+                idle_after = there / (1 + ratio)
+                there = idle_after if idle_after <= places else there - worked_off
+            elif step > first:
+                return step
+            if there > places:
+                found.append((step, there - places))
+            elif there - free[step] < NEAR:
+                return step
+        return len(free)
 
     def felt(self, places: float, *, target: timedelta) -> float:
         """How long all tasks of a week wait together, in seconds that count."""
         minded = self._minded(places, target)
         total = 0.0
-        for slot, number in self.waiting(places):
+        for step, number in self.waiting(places):
             within = min(number, minded)
-            total += self.counts[slot] * (number - within * (1 - WITHIN_TARGET))
+            total += self.counts[step] * (number - within * (1 - WITHIN_TARGET))
         return total * self._weekly()
 
     def waits(self, places: float, *, target: timedelta) -> Waits:
         """The same with more to tell."""
-        found = list(self.waiting(places))
-        total = sum(self.counts[slot] * number for slot, number in found)
+        found = self.waiting(places)
+        total = sum(self.counts[step] * number for step, number in found)
         return Waits(
             weekly=timedelta(seconds=total * self._weekly()),
             felt=timedelta(seconds=self.felt(places, target=target)),
@@ -134,7 +146,7 @@ class Replay:
 
     def _minded(self, places: float, target: timedelta) -> float:
         """How many tasks may wait, that the last of them waits no longer than the target."""
-        return places * self.ratio * (target / SLOT)
+        return places * self.ratio * (target / self.step)
 
     def _weekly(self) -> float:
         """Seconds of a week by each unit of what all slots count."""
@@ -146,10 +158,10 @@ class Replay:
             max(0.0, came) * count for came, count in zip(self.came, self.counts, strict=True)
         ]
         left = (1 - QUANTILE) * sum(coming)
-        for number, slot in sorted(((number, slot) for slot, number in found), reverse=True):
-            left -= coming[slot]
+        for number, step in sorted(((number, step) for step, number in found), reverse=True):
+            left -= coming[step]
             if left < 0:
-                return SLOT * (number / (places * self.ratio)) if places else None
+                return self.step * (number / (places * self.ratio)) if places else None
         return timedelta()
 
 
