@@ -37,6 +37,8 @@ class Timing:
     """How much earlier than it was a worker's last call may be told."""
     comes_back: timedelta = timedelta(minutes=30)
     """How long a worker may take from when its machine is up again until it is heard of."""
+    examine: timedelta = timedelta(minutes=5)
+    """Between two looks at all machines; whole minutes, one at least."""
     shortest_inactivity: timedelta = timedelta(seconds=1200)
     """Least that a pool may set as ``queueInactivityTimeout``."""
     plan_kept: timedelta = timedelta(days=14)

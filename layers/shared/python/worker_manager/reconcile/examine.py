@@ -54,8 +54,6 @@ PAGE = 1000
 """Workers that are read at once."""
 LONGEST = timedelta(seconds=20)
 """What one pool may take; none is begun with less time left."""
-EVERY = timedelta(minutes=5)
-"""Between two calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +96,7 @@ def examine(deps: ExamineDeps, deadline: Deadline) -> dict[str, Any]:
         for queue_id, stored, version in deps.machines.policies()
     }
     total: Counter[str] = Counter(pools=0, failed=0, left=0)
-    for queue_id in _in_turn(_queues(deps, said, now), now):
+    for queue_id in _in_turn(_queues(deps, said, now), now, deps):
         if not deadline.allows(LONGEST):
             total["left"] += 1
             continue
@@ -127,11 +125,12 @@ def _queues(deps: ExamineDeps, said: Mapping[str, Policy], now: datetime) -> lis
     return sorted({*types, *deps.stores.pools.ids(), *said})
 
 
-def _in_turn(queues: Sequence[str], now: datetime) -> list[str]:
+def _in_turn(queues: Sequence[str], now: datetime, deps: ExamineDeps) -> list[str]:
     """Each call begins elsewhere, so that those left over are not always the same."""
     if not queues:
         return []
-    start = int(now.timestamp() // EVERY.total_seconds()) * 7919 % len(queues)
+    slot = int(now.timestamp() / max(60, deps.timing.examine.total_seconds()))
+    start = slot * 7919 % len(queues)
     return [*queues[start:], *queues[:start]]
 
 
