@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import requests
-import taskcluster  # type: ignore[import-untyped]
+from taskcluster.client import createApiClient  # type: ignore[import-untyped]
 
 TIMEOUT_SECONDS = 35
 """For one answer; the front door gives up after 29."""
@@ -43,8 +43,7 @@ def client(service: str, options: dict[str, Any]) -> Any:
     try:
         answer = session.get(f"{root_url}/references/{service}/v1/api.json")
         answer.raise_for_status()
-        attributes = taskcluster.createApiClient(service, {"reference": answer.json()})
+        made = createApiClient(service, {"reference": answer.json()})
     except (requests.RequestException, LookupError, TypeError) as error:
         raise UnreachableError(f"there is no {service} at {root_url}: {error}") from error
-    made = type(service, (taskcluster.client.BaseClient,), attributes)
     return made({**options, "rootUrl": root_url, "maxRetries": ATTEMPTS - 1}, session=session)
