@@ -36,8 +36,8 @@ setup: .venv/.made .emulator/.made
 	@echo "Installing the project and its tools into .venv …"
 	@python=$$($(FIND_PYTHON)) && "$$python" -m venv .venv
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check uv==0.13.9
-	@.venv/bin/uv pip install --quiet --python $(PYTHON) --editable '.[amqp,cli,google,azure,dev]' || \
-		$(PYTHON) -m pip install --quiet --editable '.[amqp,cli,google,azure,dev]'
+	@.venv/bin/uv pip install --quiet --python $(PYTHON) --editable '.[agent,amqp,cli,google,azure,dev]' || \
+		$(PYTHON) -m pip install --quiet --editable '.[agent,amqp,cli,google,azure,dev]'
 	@touch $@
 
 # The emulator pins libraries of its own, so it has an environment of its own.

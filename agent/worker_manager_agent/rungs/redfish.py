@@ -1,0 +1,144 @@
+"""A reset or power cycle by the machine's controller, over Redfish.
+
+Two plain requests.  The known client libraries send a request again by themselves when its answer
+is lost, which would reset a machine twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from worker_manager_agent.failures import NotDoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from worker_manager_agent.inventory import Redfish
+
+LONGEST_ANSWER = 1024 * 1024
+"""Bytes."""
+ON_TRIES = 3
+"""Switching on what is on does nothing: only this may be asked for again."""
+OFF = ("Off", "PoweringOff")
+ACTION = "#ComputerSystem.Reset"
+ALLOWED = "ResetType@Redfish.AllowableValues"
+
+
+@dataclass(frozen=True, slots=True)
+class _System:
+    """What a controller says of its machine."""
+
+    is_off: bool
+    target: str
+    """Where a reset is asked for."""
+    allowed: Sequence[str] | None
+    """The types of reset that it knows, if it says so."""
+
+    def allows(self, kind: str) -> bool:
+        return self.allowed is None or kind in self.allowed
+
+
+async def reset(facts: Redfish, http: aiohttp.ClientSession) -> str:
+    """Reset it once; if it is off, switch it on."""
+    system = await _read(facts, http)
+    if system.is_off:
+        return await _ask(facts, http, system, "On")
+    return await _ask(facts, http, system, "ForceRestart")
+
+
+async def cycle(facts: Redfish, http: aiohttp.ClientSession) -> str:
+    """Cycle its power once: by the controller, or off and on where that cannot; never left off."""
+    system = await _read(facts, http)
+    if system.is_off:
+        return await _ask(facts, http, system, "On")
+    if system.allowed is not None and system.allows("PowerCycle"):
+        return await _ask(facts, http, system, "PowerCycle")
+    await _ask(facts, http, system, "ForceOff")
+    switching_on = asyncio.create_task(_on_again(facts, http, system))
+    try:
+        return await asyncio.shield(switching_on)
+    except asyncio.CancelledError:
+        await switching_on
+        raise
+
+
+async def turn_on(facts: Redfish, http: aiohttp.ClientSession) -> None:
+    """Switch it on, if it is off."""
+    system = await _read(facts, http)
+    if system.is_off:
+        await _ask(facts, http, system, "On")
+
+
+async def _on_again(facts: Redfish, http: aiohttp.ClientSession, system: _System) -> str:
+    await asyncio.sleep(facts.off_seconds)
+    for _ in range(ON_TRIES - 1):
+        with contextlib.suppress(NotDoneError):
+            if (await _ask(facts, http, system, "On")).endswith("accepted"):
+                return "switched off and on"
+        await asyncio.sleep(facts.off_seconds)
+    await _ask(facts, http, system, "On")
+    return "switched off and on"
+
+
+async def _read(facts: Redfish, http: aiohttp.ClientSession) -> _System:
+    try:
+        status, answer = await _request(facts, http, "GET", facts.system)
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise NotDoneError(f"no answer: {type(error).__name__}: {error}"[:300]) from error
+    if status != 200 or not isinstance(answer, dict):
+        raise NotDoneError(f"{facts.system} is answered with {status}")
+    actions = answer.get("Actions")
+    offered = actions.get(ACTION) if isinstance(actions, dict) else None
+    offered = offered if isinstance(offered, dict) else {}
+    target = offered.get("target")
+    if not isinstance(target, str) or not target.startswith("/redfish/"):
+        raise NotDoneError("the controller offers no reset")
+    return _System(answer.get("PowerState") in OFF, target, offered.get(ALLOWED))
+
+
+async def _ask(facts: Redfish, http: aiohttp.ClientSession, system: _System, kind: str) -> str:
+    """Ask for one type of reset, once."""
+    if not system.allows(kind):
+        raise NotDoneError(f"the controller knows no {kind}")
+    try:
+        status, _ = await _request(facts, http, "POST", system.target, {"ResetType": kind})
+    except aiohttp.ClientConnectorError as error:
+        raise NotDoneError(f"no connection: {error}") from error
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        return f"{kind} was sent: {type(error).__name__}"
+    if 300 <= status < 500:
+        raise NotDoneError(f"{kind} is answered with {status}")
+    return f"{kind} was accepted" if status < 300 else f"{kind} is answered with {status}"
+
+
+async def _request(
+    facts: Redfish,
+    http: aiohttp.ClientSession,
+    method: str,
+    path: str,
+    body: dict[str, str] | None = None,
+) -> tuple[int, Any]:
+    """The status and JSON of an answer; ``ValueError`` if it is too long or no JSON."""
+    trusted: ssl.SSLContext | bool = True
+    if facts.ca_file is not None:
+        trusted = ssl.create_default_context(cafile=facts.ca_file)
+    async with http.request(
+        method,
+        f"{facts.url}{path}",
+        json=body,
+        auth=aiohttp.BasicAuth(facts.user, facts.password.get_secret_value()),
+        ssl=trusted,
+        allow_redirects=False,
+        timeout=aiohttp.ClientTimeout(total=facts.timeout_seconds),
+    ) as response:
+        if method != "GET":
+            return response.status, None
+        if (response.content_length or 0) > LONGEST_ANSWER:
+            raise ValueError("the answer is too long")
+        return response.status, await response.json(content_type=None)
