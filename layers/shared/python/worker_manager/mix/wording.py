@@ -43,13 +43,12 @@ def _reason(line: Line, pool: Pool, enough: int) -> str:
 
 
 def _about_waits(line: Line, before: str, after: str) -> str:
-    waiting = f"95 of 100 tasks wait no longer than {before}"
+    if line.proposed == line.now:
+        return f"95 of 100 tasks wait up to {before}"
     if line.proposed > line.now:
-        return f"{waiting}; than {after} with more machines"
-    if line.proposed < line.now:
-        needed = f"{line.demand or 0:.1f} machines are enough 95 % of the time"
-        return f"{needed}; {waiting}, than {after} with fewer machines"
-    return waiting
+        return f"95 of 100 tasks wait up to {before}; with {line.proposed} machines, up to {after}"
+    needed = f"{line.demand or 0:.1f} machines are enough 95 % of the time"
+    return f"{needed}; with {line.proposed}, 95 of 100 tasks wait up to {after}"
 
 
 def _worst(waits: Waits) -> str:
@@ -59,9 +58,9 @@ def _worst(waits: Waits) -> str:
 def because_of(machine: Machine, target: Line) -> str:
     """Why this machine, and where to."""
     if machine.is_busy:
-        doing = "at work, as all idler ones are moved or stay with good reason"
+        doing = "at work, as are all that are left"
     elif machine.last_claim is None:
         doing = "never had a task"
     else:
         doing = f"idle, last task taken {machine.last_claim:%Y-%m-%d %H:%M}"
-    return f"{doing}; {target.queue_id} {target.reason}"
+    return f"{doing}; of {target.queue_id}, {target.reason}"
