@@ -144,7 +144,9 @@ def test_a_declared_window_counts_from_each_sighting(api: RegistryApi) -> None:
 
 def test_a_provisioner_that_was_declared_is_shown_for_thirty_days(api: RegistryApi) -> None:
     api.see()
-    api.ok("PUT", f"{BASE}/provisioners/proj-x", {"description": "ours"})
+    said = {"description": "ours", "expires": to_wire(api.clock.now + 90 * DAY)}
+    found = api.ok("PUT", f"{BASE}/provisioners/proj-x", said)
+    assert found["expires"] == to_wire(api.clock.now + 30 * DAY)
     api.clock.advance(days=29)
 
     assert shown(api, "/provisioners") == ["proj-x"]
