@@ -348,3 +348,9 @@ def test_an_action_needs_its_own_scope_and_all_that_it_requires() -> None:
             "roller:on",
         )
     )
+
+
+def test_one_of_ours_by_another_name_needs_the_scope_of_what_it_does_too() -> None:
+    ping = an_action("ping", kind=Kind.BUILTIN, agent_id=None, operation="kill")
+    own, kill = (f"worker-registry:run-action:{name}:{WORKER}" for name in ("ping", "kill"))
+    assert scopes_to_run(ping, WORKER) == AllOf((own, kill))

@@ -24,15 +24,18 @@ from worker_manager.actions.entities import (
 from worker_manager.actions.hosts import LONGEST_URL
 from worker_manager.actions.placeholders import fault_of, fill_scope, fill_url, longest
 from worker_manager.core.errors import ConflictError, InputInvalidError, NotFoundError
+from worker_manager.core.model import canonical_json
 from worker_manager.core.scopes import AllOf, is_valid_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from worker_manager.actions.entities import Target
     from worker_manager.actions.hosts import Hosts
     from worker_manager.core.model import Json
 
+MOST_BYTES = 16 * 1024
+"""Of all actions that are declared in one place, as they are written down."""
 LONGEST_SCOPES = 2000
 """Characters of all scopes of an action as filled in, so that they fit into a signature."""
 
@@ -120,8 +123,13 @@ def _check_scopes(action: Action) -> None:
         )
 
 
-def check_all(actions: Iterable[Action], level: Level, hosts: Hosts) -> None:
-    """Refuse a list of which one must not be declared, or of which two have one name."""
+def check_all(actions: Sequence[Action], level: Level, hosts: Hosts) -> None:
+    """Refuse a list of which one must not be declared, or two have one name, or too long a one."""
+    size = len(
+        canonical_json([to_json(action) for action in actions]).encode("utf-8", "surrogatepass")
+    )
+    if size > MOST_BYTES:
+        raise InputInvalidError("actions", f"take {size} bytes, over {MOST_BYTES}")
     names: set[str] = set()
     for number, action in enumerate(actions):
         where = f"actions[{number}]"
@@ -269,9 +277,16 @@ def filled_scopes(action: Action, target: Target) -> tuple[str, ...]:
 
 
 def scopes_to_run(action: Action, target: Target) -> AllOf:
-    """What somebody needs to have an action done: its own scope, and all that it requires."""
-    own = f"worker-registry:run-action:{action.name}:{target}"
-    return AllOf((own, *filled_scopes(action, target)))
+    """What somebody needs to have an action done: its own scope, and all that it requires.
+
+    One of our own by another name needs that of what it does as well, so that nobody who may
+    declare actions gives others a kill by the name of something harmless.
+    """
+    names = [action.name]
+    if action.kind is Kind.BUILTIN and action.operation != action.name:
+        names.append(str(action.operation))
+    own = (f"worker-registry:run-action:{name}:{target}" for name in names)
+    return AllOf((*own, *filled_scopes(action, target)))
 
 
 def _seconds(given: Mapping[str, Any], name: str, default: timedelta) -> timedelta:

@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StringConstraints
+from pydantic import AfterValidator, Field, StrictBool, StringConstraints
 
 from worker_manager.actions.hosts import LONGEST_URL
 from worker_manager.api.validation import NO_DISGUISE, Answer, Identifier, Wire
 
 MOST_ACTIONS = 50
-MOST_BYTES = 16 * 1024
-"""Of all actions that are declared in one place."""
 MOST_PARAMS = 4 * 1024
 """Bytes of what an agent is told besides."""
 MOST_SCOPES = 20
@@ -33,16 +31,11 @@ Url = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_URL)]
 Scope = Annotated[str, StringConstraints(pattern=r"^[ -~]{1,300}$")]
 
 
-def _fits(most: int) -> Any:
-    """No more bytes than so many, as compact JSON."""
-
-    def check(value: Any) -> Any:
-        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        if (size := len(text.encode("utf-8", "surrogatepass"))) > most:
-            raise ValueError(f"takes {size} bytes, over {most}")
-        return value
-
-    return check
+def _fits(value: dict[str, Any]) -> dict[str, Any]:
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if (size := len(text.encode("utf-8", "surrogatepass"))) > MOST_PARAMS:
+        raise ValueError(f"takes {size} bytes, over {MOST_PARAMS}")
+    return value
 
 
 class ActionRequest(Wire):
@@ -62,7 +55,7 @@ class ActionRequest(Wire):
     kind: KindName = "http"
     operation: ActionName | None = None
     agent_id: Identifier | None = None
-    params: Annotated[dict[str, Any], AfterValidator(_fits(MOST_PARAMS))] = Field(default={})
+    params: Annotated[dict[str, Any], AfterValidator(_fits)] = Field(default={})
     required_scopes: Annotated[list[Scope], Field(max_length=MOST_SCOPES)] = Field(default=[])
     confirm: StrictBool = True
     bulk: StrictBool = False
@@ -71,11 +64,7 @@ class ActionRequest(Wire):
     most_at_once: Annotated[int, Field(ge=1, le=100), NO_DISGUISE] = 5
 
 
-ActionsRequest = Annotated[
-    list[ActionRequest],
-    BeforeValidator(_fits(MOST_BYTES)),
-    Field(max_length=MOST_ACTIONS),
-]
+ActionsRequest = Annotated[list[ActionRequest], Field(max_length=MOST_ACTIONS)]
 """All actions that are declared in one place."""
 
 

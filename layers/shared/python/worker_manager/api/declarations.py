@@ -54,7 +54,8 @@ def declare_provisioner(call: Call, deps: RegistryAccess) -> ProvisionerResponse
 
     Lists then show it for 30 days after each sighting; before the first only with
     ``includeInactive``.  ``expires`` tells for how long instead, as that from now: less than an
-    hour counts as an hour, more than 30 days as 30 days; null takes it back.
+    hour counts as an hour, more than 30 days as 30 days; null takes it back.  ``actions`` replace
+    all that were declared there, for it and for what is in it.
     """
     now = deps.clock()
     name = call.params["provisionerId"]
@@ -67,7 +68,8 @@ def declare_worker_type(call: Call, deps: RegistryAccess) -> WorkerTypeResponse:
 
     Lists show it from its first sighting on, before that only with ``includeInactive``.
     ``expires`` tells for how long after each sighting, as that from now: less than an hour counts
-    as an hour, more than 30 days as 30 days; null takes it back.
+    as an hour, more than 30 days as 30 days; null takes it back.  ``actions`` replace all that were
+    declared there, for it and its workers.
     """
     now, name = deps.clock(), exact_queue_id(call)
     said = _said(call, now) | said_actions(call, Level.WORKER_TYPE, deps)
@@ -79,7 +81,8 @@ def declare_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
     """Say something of a worker, which lists then show as if it was seen; what ``workerDetails``
     tell is that it was declared.
 
-    Its end never moves backward.  A boot time or capacity that is null is taken back.
+    Its end never moves backward.  A boot time or capacity that is null is taken back.  ``actions``
+    replace all that were declared for it.
     """
     exact_queue_id(call)
     body, now = call.body, deps.clock()
