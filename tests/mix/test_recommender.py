@@ -88,7 +88,7 @@ MONTHS = {
     "bursty": [(bursts(100, 5, every=24, rng=Random(5)), 20, 10), (lambda _: 20, 20, 30)],
     "saturated": [(office(80, 5), 30, 20), (lambda _: 6, 30, 40)],
     "short of machines": [(office(60, 10), 30, 16), (office(60, 10), 30, 24)],
-    "short tasks": [(office(400), 2, 12), (office(100), 2, 28)],
+    "short tasks": [(office(150), 4, 9), (office(30), 4, 21)],
     "shifted": [(shifting(40, 4), 30, 30), (shifting(4, 40), 30, 15)],
 }
 
@@ -103,7 +103,7 @@ def test_what_is_recommended_waits_less(name: str) -> None:
     assert fleet.waited(proposed(mix)) < 0.95 * fleet.waited(now_of(mix))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_of_fleets_at_random_it_waits_less_or_nothing_is_recommended(seed: int) -> None:
     rng = Random(seed)
     fleet = Fleet.of(*(at_random(rng) for _ in range(3)), seed=seed)
