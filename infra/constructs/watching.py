@@ -87,6 +87,8 @@ class Watching(Construct):
             self._alarm("failing", name, function.metric_errors(period=FIVE_MINUTES))
         mail = self._numbers.of("MailFailures", statistic="Sum")
         self._alarm("failing", "mail", mail, periods=2)
+        outages = self._numbers.of("MachineOutages", statistic="Sum")
+        self._alarm("machine-outage", "pools", outages)
 
     def _ticks(self, provider_id: str) -> None:
         """No tick for three intervals: nothing is launched, or nothing is noticed."""

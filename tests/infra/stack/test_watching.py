@@ -71,6 +71,8 @@ def test_what_must_not_go_unnoticed_has_an_alarm(watched: Template) -> None:
         "dead-letters-worker-gone",
         "failing-pulse",
         "failing-mail",
+        "failing-examine",
+        "machine-outage-pools",
         "failing-sweep-aws",
         "no-ticks-provision-aws",
         "no-ticks-scan-aws",
