@@ -319,3 +319,13 @@ def test_where_no_action_may_call_any_longer_nothing_is_sent(service: Service, u
     assert result is Result.ERROR
     assert message.startswith("not called: its url")
     assert service.sent == []
+
+
+def test_without_credentials_of_our_own_nothing_is_done(service: Service) -> None:
+    def missing() -> dict[str, str]:
+        raise LookupError("a secret")
+
+    caller = HttpCaller(SignedHttp(missing), Hosts.of([f"127.0.0.1:{service.port}"]))
+    message = "not done: our own credentials are missing: LookupError"
+    assert caller.call(service.run()) == (Result.ERROR, message)
+    assert service.sent == []

@@ -120,7 +120,12 @@ class SignedHttp:
         return read[:MOST_READ]
 
     def _signature(self, method: str, url: str, body: bytes, scopes: Sequence[str]) -> str:
-        credentials = self._credentials()
+        try:
+            credentials = self._credentials()
+        except Exception as error:  # whatever it was, nothing was sent
+            raise UnreachedError(
+                f"our own credentials are missing: {type(error).__name__}"
+            ) from error
         ext = json.dumps({"authorizedScopes": list(scopes)}, separators=(",", ":"))
         sender = mohawk.Sender(
             credentials={
