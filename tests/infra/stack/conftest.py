@@ -22,6 +22,8 @@ FOLDERS = (
     "queue_api",
     "registry_api",
     "observe",
+    "examine",
+    "act",
     "worker_gone",
     "provision_tick",
     "provision_pool",
