@@ -64,12 +64,12 @@ class LoadTable:
         """What was counted from ``since`` until before ``until``, in order."""
         hours = self._model.sk.between(to_wire(since.replace(minute=0)), to_wire(until))
         for item in self._model.query(_partition(queue_id), hours):
-            hour = from_wire(item.sk)
+            hour, texts = from_wire(item.sk), item.attribute_values
             for name, later in _SLOTS.items():
-                text, at = getattr(item, name), hour + later
-                if text is not None and since <= at < until:
-                    pending, claimed, workers, quarantined = map(int, text.split())
-                    yield at, (pending, claimed, workers, quarantined)
+                at = hour + later
+                if name in texts and since <= at < until:
+                    pending, claimed, workers, quarantined = texts[name].split()
+                    yield at, (int(pending), int(claimed), int(workers), int(quarantined))
 
 
 def _partition(queue_id: str) -> str:
