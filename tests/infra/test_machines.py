@@ -172,6 +172,22 @@ def test_a_machine_may_hang_in_its_first_task(service: TaskclusterService, run: 
     assert service.names() == ["register", "should-terminate", "claim-work"]
 
 
+def test_a_rebooted_machine_loses_its_task_and_goes_on_with_its_credentials(
+    cloud: Ec2Cloud, service: TaskclusterService, run: Any
+) -> None:
+    service.script.tasks = deque([{"seconds": 600}])
+    fleet, [instance_id] = run()
+    until(lambda: only(fleet, Phase.BUSY))
+    cloud.reboot("us-east-1", [instance_id])
+    until(lambda: fleet.outcomes[Outcome.REBOOTED])
+    before = len(service.of("claim-work"))
+    until(lambda: len(service.of("claim-work")) > before)
+    assert only(fleet, Phase.IDLE)
+    assert len(service.of("register")) == 1
+    assert service.of("claim-work")[-1].client_id == "worker"
+    assert service.of("completed") == []
+
+
 def test_a_machine_may_report_an_error_and_leave(
     cloud: Ec2Cloud, service: TaskclusterService, run: Any
 ) -> None:

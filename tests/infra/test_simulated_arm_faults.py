@@ -261,7 +261,9 @@ def test_machines_know_themselves_and_power_off(arm: Arm) -> None:
     arm.put()
     assert get(f"{arm.url}/_machines") == []
     arm.clock.advance(1)
-    assert get(f"{arm.url}/_machines") == [{"instance_id": "vm-1", "state": "running"}]
+    assert get(f"{arm.url}/_machines") == [
+        {"instance_id": "vm-1", "state": "running", "reboots": 0}
+    ]
     found = get(f"{arm.url}/_machines/vm-1")
     assert (found["custom_data"], found["tags"]) == ("aGVsbG8=", {"order": "o1"})
     post(f"{arm.url}/_machines/vm-1/shutdown", {})

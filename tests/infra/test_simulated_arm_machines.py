@@ -299,6 +299,17 @@ def test_power_comes_and_goes(arm: Arm) -> None:
         assert arm.statuses()[-1] == f"PowerState/{state}"
 
 
+def test_only_a_running_machine_is_restarted(arm: Arm) -> None:
+    machines = arm.compute.virtual_machines
+    arm.put()
+    arm.clock.advance(1)
+    machines.begin_restart("rg", "vm-1", polling=False)
+    machines.begin_power_off("rg", "vm-1", polling=False)
+    arm.clock.advance(1)
+    assert refused(lambda: machines.begin_restart("rg", "vm-1", polling=False))[0] == 409
+    assert arm.cloud.machine("vm-1").reboots == 1
+
+
 @pytest.mark.parametrize(
     ("policy", "left"), [({"evictionPolicy": "Delete"}, []), ({}, [Power.DEALLOCATED])]
 )

@@ -251,7 +251,8 @@ class TestMetadata:
         self, base: str, instance_id: str, one_compute_server: SimulatedCompute
     ) -> None:
         url = f"{one_compute_server.url}/_machines"
-        assert json.loads(get(url)) == [{"instance_id": instance_id, "state": "PROVISIONING"}]
+        (powered,) = json.loads(get(url))
+        assert powered == {"instance_id": instance_id, "state": "PROVISIONING", "reboots": 0}
         assert json.loads(get(f"{url}/{instance_id}"))["attributes"]["taskcluster"]
         post(f"{url}/{instance_id}/shutdown", {})
         assert json.loads(get(url)) == []

@@ -104,6 +104,7 @@ def test_a_reset_keeps_a_running_machine_running(
     reset()
     assert compute.status() == "RUNNING"
     assert compute_cloud.calls_of("instances.reset") == 2
+    assert [instance.reboots for instance in compute_cloud.instances()] == [1]
 
 
 def test_operations_can_be_read_for_two_weeks(

@@ -200,7 +200,7 @@ def test_a_machine_reads_its_user_data_and_a_signed_identity(
     [shown] = instance["Instances"]
     url = one_ec2_server.url
     [powered] = get(f"{url}/_machines")
-    assert powered == {"instance_id": shown["InstanceId"], "state": "pending"}
+    assert powered == {"instance_id": shown["InstanceId"], "state": "pending", "reboots": 0}
     assert get(f"{url}/_machines/{shown['InstanceId']}")["user_data"] == "for me"
     proof = get(f"{url}/_machines/{shown['InstanceId']}/identity")
     with urllib.request.urlopen(f"{url}/_control/public-key") as answer:

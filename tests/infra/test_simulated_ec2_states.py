@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,6 +62,27 @@ def test_terminating_twice_is_fine(ec2: EC2Client, clock: VirtualClock) -> None:
             "Name": "terminated",
         }
     )
+
+
+def test_a_reboot_leaves_the_state_and_passes_over_the_terminated(
+    ec2: EC2Client, cloud: Ec2Cloud, clock: VirtualClock
+) -> None:
+    running, terminated, stopped = launch(ec2, 3)
+    clock.advance(10)
+    ec2.terminate_instances(InstanceIds=[terminated])
+    ec2.stop_instances(InstanceIds=[stopped])
+    clock.advance(20)
+    for _ in range(2):
+        ec2.reboot_instances(InstanceIds=[running, terminated])
+    assert states(ec2) == ["running", "terminated", "stopped"]
+    assert [instance.reboots for instance in cloud.instances()] == [2, 0, 0]
+    for other, code in (
+        (stopped, "IncorrectInstanceState"),
+        ("i-0123456789abcdef0", "InvalidInstanceID.NotFound"),
+    ):
+        ask = partial(ec2.reboot_instances, InstanceIds=[running, other])
+        assert refused(ask)[0] == code
+    assert cloud.instance(running).reboots == 2
 
 
 def test_a_stopped_instance_stays_until_it_is_started_or_terminated(

@@ -55,6 +55,9 @@ class Stage(Protocol):
     def vanish(self, key: WorkerKey) -> None:
         """Take a machine away so that nobody remembers it."""
 
+    def reboots(self, key: WorkerKey) -> int:
+        """How often a machine booted anew since it was launched."""
+
     def hide_new_machines(self, lag: timedelta) -> None:
         """Let answers know of a machine only so long after its launch."""
 

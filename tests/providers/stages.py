@@ -51,6 +51,7 @@ ACTIONS = {
     Method.RECOGNISE: "DescribeInstances",
     Method.LAUNCH: "RunInstances",
     Method.TERMINATE: "TerminateInstances",
+    Method.REBOOT: "RebootInstances",
 }
 CODES = {
     OutOfCapacityError: "InsufficientInstanceCapacity",
@@ -109,6 +110,9 @@ class FakeStage(Regional):
 
     def vanish(self, key: WorkerKey) -> None:
         self.cloud.vanish(key)
+
+    def reboots(self, key: WorkerKey) -> int:
+        return self.cloud.machines[key].reboots
 
     def hide_new_machines(self, lag: timedelta) -> None:
         self.cloud.list_lag = lag
@@ -184,6 +188,9 @@ class Ec2Stage(Regional):
 
     def vanish(self, key: WorkerKey) -> None:
         self.cloud.forget([key.worker_id])
+
+    def reboots(self, key: WorkerKey) -> int:
+        return self.cloud.instance(key.worker_id).reboots
 
     def hide_new_machines(self, lag: timedelta) -> None:
         self.cloud.change_settings(list_lag_seconds=lag.total_seconds())

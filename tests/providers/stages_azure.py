@@ -137,6 +137,9 @@ class AzureStage:
     def vanish(self, key: WorkerKey) -> None:
         self.cloud.forget([key.worker_id], Kind.VM)
 
+    def reboots(self, key: WorkerKey) -> int:
+        return self.cloud.machine(key.worker_id).reboots
+
     def hide_new_machines(self, lag: timedelta) -> None:
         self.cloud.change_settings(list_lag_seconds=lag.total_seconds())
 
@@ -189,6 +192,7 @@ class AzureStage:
             Method.LOOKUP: f"{launched_as}.get",
             Method.LAUNCH: f"{launched_as}.put",
             Method.TERMINATE: "virtualMachines.delete",
+            Method.REBOOT: "virtualMachines.restart",
         }[method]
 
     def _absent(self) -> Worker:

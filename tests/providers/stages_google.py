@@ -41,6 +41,7 @@ ACTIONS = {
     Method.LOOKUP: "instances.get",
     Method.LAUNCH: "instances.insert",
     Method.TERMINATE: "instances.delete",
+    Method.REBOOT: "instances.reset",
 }
 REASONS = {
     OutOfCapacityError: "ZONE_RESOURCE_POOL_EXHAUSTED",
@@ -100,6 +101,9 @@ class GoogleStage:
 
     def vanish(self, key: WorkerKey) -> None:
         self.cloud.forget([key.worker_id])
+
+    def reboots(self, key: WorkerKey) -> int:
+        return self.cloud.instance(key.worker_id).reboots
 
     def hide_new_machines(self, lag: timedelta) -> None:
         self.cloud.change_settings(list_lag_seconds=lag.total_seconds())

@@ -43,6 +43,7 @@ class MachineFleet:
         self._poll_seconds = poll_seconds
         self._machines: dict[str, Machine] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
+        self._reboots: dict[str, int] = {}
         self._stopping = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = Thread(target=self._carry, name="machines", daemon=True)
@@ -99,26 +100,33 @@ class MachineFleet:
             return
 
     async def _look(self, hypervisor: Hypervisor, http: aiohttp.ClientSession) -> None:
-        """Start machines on instances that run, cut off those whose instance does not."""
+        """Start machines on instances that run or run anew; cut off those whose instance does not."""
         try:
             powered = await hypervisor.powered()
         except (aiohttp.ClientError, TimeoutError):
             return
         for instance_id in [i for i in self._lives if i not in powered]:
             self._lives.pop(instance_id).cancel()
-            del self._machines[instance_id]
-        for instance_id, state in powered.items():
-            if state == "running" and instance_id not in self._lives:
-                machine = Machine(
+            del self._machines[instance_id], self._reboots[instance_id]
+        for instance_id, power in powered.items():
+            if power.is_running and instance_id not in self._lives:
+                self._machines[instance_id] = Machine(
                     instance_id,
                     hypervisor=hypervisor,
                     http=http,
                     rules=self._rules,
                     outcomes=self.outcomes,
                 )
-                life = asyncio.create_task(machine.live(), name=instance_id)
-                life.add_done_callback(self._bury)
-                self._machines[instance_id], self._lives[instance_id] = machine, life
+                self._boot(instance_id, power.reboots)
+            elif power.is_running and power.reboots != self._reboots[instance_id]:
+                self._lives[instance_id].cancel()
+                self._boot(instance_id, power.reboots)
+
+    def _boot(self, instance_id: str, reboots: int) -> None:
+        """Let a machine live, for the first time or after it was rebooted so often."""
+        life = asyncio.create_task(self._machines[instance_id].live(), name=instance_id)
+        life.add_done_callback(self._bury)
+        self._lives[instance_id], self._reboots[instance_id] = life, reboots
 
     def _bury(self, life: asyncio.Task[None]) -> None:
         """Count a life that ended by an error; most are cut off when their instance goes."""

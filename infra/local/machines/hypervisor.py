@@ -35,6 +35,14 @@ class InstanceMetadata:
     assignment: Assignment | None
 
 
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Whether an instance runs, and how often it booted anew since it was made."""
+
+    is_running: bool
+    reboots: int
+
+
 class Hypervisor(ABC):
     """The machines' side of a simulated cloud.
 
@@ -46,10 +54,13 @@ class Hypervisor(ABC):
         self._url = url
         self._http = http
 
-    async def powered(self) -> dict[str, str]:
-        """Ids of the instances that run or are about to, with their state in lower case."""
+    async def powered(self) -> dict[str, Power]:
+        """The instances that run or are about to, by id."""
         listed = json.loads(await self._get("/_machines"))
-        return {entry["instance_id"]: entry["state"].lower() for entry in listed}
+        return {
+            entry["instance_id"]: Power(entry["state"].lower() == "running", entry["reboots"])
+            for entry in listed
+        }
 
     @abstractmethod
     async def metadata(self, instance_id: str) -> InstanceMetadata:

@@ -33,7 +33,11 @@ class Phase(StrEnum):
 
 
 class Machine:
-    """The machine on one instance.  Cancelling ``live`` is pulling the plug."""
+    """The machine on one instance.  Cancelling ``live`` is pulling the plug.
+
+    Calling it again is a reboot: who was registered keeps the credentials, calls nobody while it
+    boots, and goes on claiming; what it was at is lost.
+    """
 
     def __init__(
         self,
@@ -61,6 +65,8 @@ class Machine:
 
     async def live(self) -> None:
         """Boot, register, work, leave; what is over for good just waits to be taken away."""
+        kept = None if self._worker is None else self._worker.kept
+        self._phase, self._worker = Phase.BOOTING, None
         booted = datetime.now(UTC)
         instance = await self._hypervisor.metadata(self._instance_id)
         assignment = instance.assignment
@@ -70,6 +76,9 @@ class Machine:
         await asyncio.sleep(self._rules.rng_of(instance).uniform(*behaviour.boot_seconds))
         if not behaviour.registers:
             return await self._wait_for_the_end(Phase.SILENT)
+        if kept is not None:
+            self._outcomes[Outcome.REBOOTED] += 1
+            return await self._serve(*kept, behaviour)
         self._phase = Phase.REGISTERING
         proof = await self._hypervisor.proof(self._instance_id, root_url=assignment.root_url)
         identity = Identity(assignment, self._instance_id, proof, booted)

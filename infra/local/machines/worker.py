@@ -41,6 +41,7 @@ class Outcome(StrEnum):
     REGISTERED = "registered"
     REFUSED = "refused"
     RENEWED = "renewed"
+    REBOOTED = "rebooted"
     HUNG = "hung"
     COMPLETED = "tasks completed"
     FAILED = "tasks failed"
@@ -110,6 +111,11 @@ class Worker:
         }
         pool_id = self._assignment.worker_pool_id
         await self._attempt(lambda: self._manager.reportWorkerError(pool_id, error))
+
+    @property
+    def kept(self) -> tuple[Identity, Registration]:
+        """What it knows of itself on its disk, which a reboot leaves."""
+        return self._identity, self._registration
 
     @property
     def _name(self) -> tuple[str, str, str]:

@@ -17,7 +17,7 @@ from infra.local.clouds.arm.building import as_power
 from infra.local.clouds.arm.errors import ArmError, invalid
 from infra.local.clouds.arm.estate import Group
 from infra.local.clouds.arm.machines import read_location
-from infra.local.clouds.arm.resources import Kind, Machine, Provisioning, Resource
+from infra.local.clouds.arm.resources import Kind, Machine, Power, Provisioning, Resource
 
 if TYPE_CHECKING:
     from infra.local.clouds.arm.cloud import ArmCloud
@@ -110,7 +110,12 @@ def _power(cloud: ArmCloud, call: Call, now: float) -> Reply:
     if machine.state in (Provisioning.CREATING, Provisioning.DELETING):
         message = f"VM '{machine.name}' is being created or deleted."
         raise ArmError("OperationNotAllowed", message)
-    through, to = as_power(call.route.action.partition(".")[2])
+    verb = call.route.action.partition(".")[2]
+    through, to = as_power(verb)
+    if verb == "restart":
+        if machine.power is not Power.RUNNING:
+            raise ArmError("OperationNotAllowed", f"VM '{machine.name}' is not running.")
+        machine.reboots += 1
     operation = cloud.switch(machine, through, to, now)
     return Reply(202, None, _following(cloud, call, operation))
 

@@ -21,9 +21,16 @@ _POWERED = (Power.STARTING, Power.RUNNING)
 
 
 def powered(cloud: ArmCloud) -> list[dict[str, Any]]:
-    """The machines (but for seeded ones) that are powered, with their power state."""
+    """The machines (but for seeded ones) that are powered, with their power state.
+
+    ``reboots`` counts how often each booted anew.
+    """
     return [
-        {"instance_id": machine.name, "state": machine.power.value}
+        {
+            "instance_id": machine.name,
+            "state": machine.power.value,
+            "reboots": machine.reboots,
+        }
         for machine in cloud.machines()
         if not machine.is_seeded and machine.power in _POWERED
     ]

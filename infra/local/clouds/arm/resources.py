@@ -125,6 +125,7 @@ class Machine(Resource):
     is_seeded: bool = False
     """Made by the control side in bulk; no simulated machine runs on it."""
     is_warned: bool = False
+    reboots: int = 0
 
     @property
     def region(self) -> str:

@@ -118,6 +118,7 @@ class ComputeCloud(SimulatedCloud[Settings, Fault]):
                 raise ComputeError(
                     "resourceNotReady", f"The resource '{instance.path}' is not ready"
                 )
+            instance.reboots += 1
             operation = self._begin("reset", instance, 0.0)
             return self._remember(zone, request_id, operation)
 

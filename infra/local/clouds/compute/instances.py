@@ -69,6 +69,7 @@ class Instance:
     making: Operation | None = None
     deletion: Operation | None = None
     is_preempted: bool = False
+    reboots: int = 0
     is_seeded: bool = False
     """Made by the control side in bulk; no simulated machine runs on it."""
     _shown: tuple[str, str] = ("", "")

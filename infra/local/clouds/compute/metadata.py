@@ -23,9 +23,16 @@ _POWERED = (Status.PROVISIONING, Status.STAGING, Status.RUNNING)
 
 
 def powered(cloud: ComputeCloud) -> list[dict[str, Any]]:
-    """The inserted (not seeded) instances that run or will, with their status."""
+    """The inserted (not seeded) instances that run or will, with their status.
+
+    ``reboots`` counts how often each booted anew.
+    """
     return [
-        {"instance_id": instance.instance_id, "state": instance.status.value}
+        {
+            "instance_id": instance.instance_id,
+            "state": instance.status.value,
+            "reboots": instance.reboots,
+        }
         for instance in cloud.instances()
         if not instance.is_seeded and instance.status in _POWERED
     ]

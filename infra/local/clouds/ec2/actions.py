@@ -74,6 +74,15 @@ def start_instances(cloud: Ec2Cloud, region: str, parameters: Parameters) -> str
     return _change(cloud.start, region, parameters)
 
 
+def reboot_instances(cloud: Ec2Cloud, region: str, parameters: Parameters) -> str:
+    """RebootInstances: all or none, each time it is asked."""
+    ids = parameters.texts("InstanceId")
+    if not ids:
+        raise missing("InstanceId")
+    cloud.reboot(region, ids)
+    return "<return>true</return>"
+
+
 def create_tags(cloud: Ec2Cloud, region: str, parameters: Parameters) -> str:
     """CreateTags on instances and volumes: adds, or overwrites values."""
     tags = read_tags(parameters)
@@ -152,6 +161,7 @@ ACTIONS: Mapping[str, Action] = {
     "TerminateInstances": terminate_instances,
     "StopInstances": stop_instances,
     "StartInstances": start_instances,
+    "RebootInstances": reboot_instances,
     "CreateTags": create_tags,
 }
 

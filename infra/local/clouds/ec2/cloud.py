@@ -114,6 +114,17 @@ class Ec2Cloud(SimulatedCloud[Settings, Fault]):
             self._pay("StartInstances", region, len(found))
             return [self.estate.awake(instance) for instance in found]
 
+    def reboot(self, region: str, instance_ids: Sequence[str]) -> None:
+        """Let running instances boot anew; terminated ones are passed over, stopped ones refused.
+
+        They stay running all the time.
+        """
+        with self.lock:
+            found = [i for i in self.estate.find(region, instance_ids) if not i.state.is_over]
+            _expect(found, "rebooted", (InstanceState.RUNNING, InstanceState.PENDING))
+            for instance in found:
+                instance.reboots += 1
+
     # What a test or a demonstration does to the cloud.
 
     def change_settings(self, **changes: Any) -> None:

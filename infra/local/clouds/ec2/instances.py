@@ -109,6 +109,7 @@ class Instance:
     """Whether a shutdown from inside stops the instance (EC2's default) or terminates it."""
     is_seeded: bool = False
     """Made by the control side in bulk; no simulated machine runs on it."""
+    reboots: int = 0
     tags: dict[str, str] = field(default_factory=dict)
     volumes: tuple[Volume, ...] = ()
     state: InstanceState = InstanceState.PENDING

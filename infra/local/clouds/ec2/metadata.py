@@ -18,9 +18,16 @@ _POWERED = (InstanceState.PENDING, InstanceState.RUNNING)
 
 
 def powered(cloud: Ec2Cloud) -> list[dict[str, Any]]:
-    """The launched (not seeded) instances that are pending or running, with their state."""
+    """The launched (not seeded) instances that are pending or running, with their state.
+
+    ``reboots`` counts how often each booted anew.
+    """
     return [
-        {"instance_id": instance.instance_id, "state": instance.state.value}
+        {
+            "instance_id": instance.instance_id,
+            "state": instance.state.value,
+            "reboots": instance.reboots,
+        }
         for instance in cloud.instances()
         if not instance.is_seeded and instance.state in _POWERED
     ]

@@ -12,8 +12,9 @@
     │   │   └── NotBegunError         our own time was over before it was asked
     │   ├── CloudUnavailableError     its fault, or unknown; try again
     │   │   └── NotReachedError       nothing was sent, so nothing was done
-    │   └── NotAuthorizedError        we may not do this
-    │       └── BadCredentialsError   our credentials do not hold at all
+    │   ├── NotAuthorizedError        we may not do this
+    │   │   └── BadCredentialsError   our credentials do not hold at all
+    │   └── MachineGoneError          the machine that it was about exists no more
     ├── ConflictError                 somebody else changed it first
     ├── DuplicateError                it exists already, with other content
     ├── NotFoundError                 it does not exist
@@ -123,6 +124,12 @@ class NotAuthorizedError(CloudError):
 
 class BadCredentialsError(NotAuthorizedError):
     """The provider's credentials do not hold; the provider as a whole is affected."""
+
+
+class MachineGoneError(CloudError):
+    """The machine that something was to be done to exists no more; nothing was done."""
+
+    kind = "machine-gone"
 
 
 class ConflictError(WorkerManagerError):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from worker_manager.core.errors import (
     CloudError,
     CloudUnavailableError,
+    MachineGoneError,
     NotReachedError,
     ThrottledError,
 )
@@ -90,3 +91,8 @@ def learned(keys: Iterable[_Key], answers: Sequence[_Answer | CloudError]) -> di
         if isinstance(answer, CloudError) and not found:
             raise answer
     return found
+
+
+def gone(name: str) -> MachineGoneError:
+    """Why nothing can be done to a machine that there is no more."""
+    return MachineGoneError(f"the machine {name} is gone", code="MachineGone")

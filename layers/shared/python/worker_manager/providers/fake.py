@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from worker_manager.core.errors import CloudError, CloudUnavailableError, OutOfCapacityError
 from worker_manager.core.model import MachineStatus
-from worker_manager.providers.protocol import Launched, Terminated
+from worker_manager.providers.answers import gone
+from worker_manager.providers.protocol import Launched, Rebooted, Terminated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +42,7 @@ class Method(StrEnum):
     RECOGNISE = "recognise"
     LAUNCH = "launch"
     TERMINATE = "terminate"
+    REBOOT = "reboot"
     FOLLOW = "follow"
     LEFTOVERS = "leftovers"
     REMOVE = "remove"
@@ -168,6 +170,24 @@ class FakeProvider:
             return Terminated(frozenset(keys) - failed.keys(), failed)
 
         return self._answered(Method.TERMINATE, _names(keys), end)
+
+    def reboot(self, workers: Sequence[Worker]) -> Rebooted:
+        """Let machines boot anew, each time it is asked; those that are gone fail."""
+        keys = [worker.key for worker in workers]
+
+        def boot() -> Rebooted:
+            failed: dict[WorkerKey, CloudError] = {}
+            for key in keys:
+                machine = self.cloud.machines.get(key)
+                if machine is None or self.cloud.status(machine) is MachineStatus.GONE:
+                    failed[key] = gone(key.worker_id)
+                elif machine.stopped is not None:
+                    failed[key] = CloudUnavailableError("it is stopped", code="IncorrectState")
+                else:
+                    machine.reboots += 1
+            return Rebooted(frozenset(keys) - failed.keys(), failed)
+
+        return self._answered(Method.REBOOT, _names(keys), boot)
 
     def _listed(self, location: Location) -> list[Sighting]:
         """What an answer shows of a location."""

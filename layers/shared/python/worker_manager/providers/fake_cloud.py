@@ -36,6 +36,7 @@ class Machine:
     terminated: datetime | None = None
     gone: datetime | None = None
     protected: bool = False
+    reboots: int = 0
 
 
 @dataclass

@@ -166,6 +166,30 @@ class Stepwise(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Rebooted:
+    """Which workers' machines boot anew from now on, and which were not told to, or maybe.
+
+    Among the errors, ``MachineGoneError`` is one for whom there is nothing to reboot, and
+    ``CloudUnavailableError`` (but for ``NotReachedError``) says that it may have been done.
+    """
+
+    done: frozenset[WorkerKey] = frozenset()
+    failed: Mapping[WorkerKey, CloudError] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Reboots(Protocol):
+    """A cloud that lets a machine boot anew: the same machine, with its disks and addresses."""
+
+    def reboot(self, workers: Sequence[Worker]) -> Rebooted:
+        """Begin to reboot machines; that they come up again is not waited for.
+
+        Doing it again does it again.  One machine's trouble spoils nothing for the others.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class SlotsOf:
     """A store of the cloud with room for ``most`` records, one for each machine in the making."""
 

@@ -1,9 +1,9 @@
 """Calls that name machines, in which one bad id must spoil nothing.
 
 EC2 refuses such a call as a whole when one of its ids is unknown (``InvalidInstanceID.NotFound``),
-no id at all (``.Malformed``) or protected (``OperationNotPermitted``), and names the culprits in
-its message.  They are set apart and the rest is asked again; a message that names nobody is
-answered by asking for each half.
+no id at all (``.Malformed``), protected (``OperationNotPermitted``) or in a state that does not
+allow it (``IncorrectInstanceState``), and names the culprits in its message.  They are set apart
+and the rest is asked again; a message that names nobody is answered by asking for each half.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ IDS_PER_CALL = 100
 """Few enough that one refusal delays few; EC2 itself takes a thousand."""
 
 GONE_CODES = frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"})
-PROTECTED_CODE = "OperationNotPermitted"
+UNFIT_CODES = frozenset({"OperationNotPermitted", "IncorrectInstanceState", "IncorrectState"})
+"""What is not done to such an instance, though it exists."""
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ def call_by_id(
 
 def _set_apart(asked: list[str], error: CloudError, outcome: Outcome) -> list[list[str]]:
     """Book the ids that the refusal is about; give the questions that are left to ask."""
-    if error.code not in GONE_CODES and error.code != PROTECTED_CODE:
+    if error.code not in GONE_CODES | UNFIT_CODES:
         outcome.failed.update(dict.fromkeys(asked, error))
         return []
     named = set(re.split(r"[^\w-]+", str(error))).intersection(asked)

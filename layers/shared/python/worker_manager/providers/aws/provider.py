@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING
 
 from botocore.config import Config
 
+from worker_manager.core.errors import (
+    CloudError,
+    CloudUnavailableError,
+    NotReachedError,
+)
 from worker_manager.core.model import MachineStatus
-from worker_manager.providers.aws.by_id import call_by_id
+from worker_manager.providers.answers import gone
+from worker_manager.providers.aws.by_id import Outcome, call_by_id
 from worker_manager.providers.aws.errors import cloud_errors
 from worker_manager.providers.aws.launch import (
     check_parameters,
@@ -29,7 +35,7 @@ from worker_manager.providers.aws.listing import (
     read_sightings,
 )
 from worker_manager.providers.aws.reading import read_only_needed, read_times_fast
-from worker_manager.providers.protocol import Terminated
+from worker_manager.providers.protocol import Rebooted, Terminated
 from worker_manager.providers.visit import CONNECT_TIMEOUT, READ_TIMEOUT, Visits
 
 if TYPE_CHECKING:
@@ -40,7 +46,6 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_ec2.type_defs import DescribeInstancesResultTypeDef
 
-    from worker_manager.core.errors import CloudError
     from worker_manager.core.model import (
         LaunchConfigHead,
         LaunchOrder,
@@ -49,7 +54,6 @@ if TYPE_CHECKING:
         Worker,
         WorkerKey,
     )
-    from worker_manager.providers.aws.by_id import Outcome
     from worker_manager.providers.protocol import Launched, Leftover, Removed
 
 MAX_CONNECTIONS = 16
@@ -153,6 +157,24 @@ class AwsProvider:
             failed.update({keys[name]: error for name, error in outcome.failed.items()})
         return Terminated(frozenset(done), failed)
 
+    def reboot(self, workers: Sequence[Worker]) -> Rebooted:
+        """Reboot machines, region by region; one that does not shut down is cut off by EC2.
+
+        EC2 says yes also to a terminated instance, so it is looked first which ones there are.
+        """
+        by_location: defaultdict[Location, list[Worker]] = defaultdict(list)
+        for worker in workers:
+            by_location[worker.location].append(worker)
+        done: set[WorkerKey] = set()
+        failed: dict[WorkerKey, CloudError] = {}
+        for location, those in by_location.items():
+            keys = {worker.key.worker_id: worker.key for worker in those}
+            outcome = self._reboot(location, those)
+            done.update(keys[name] for name in outcome.answered)
+            failed.update({keys[name]: error for name, error in outcome.failed.items()})
+            failed.update({keys[name]: gone(name) for name in outcome.gone})
+        return Rebooted(frozenset(done), failed)
+
     def leftovers(self, location: Location, places: Collection[str] = ()) -> Iterator[Leftover]:
         """Volumes of our deployment in a region that no instance uses; EC2 has no ``places``."""
         return list_volumes(self._client(location), deployment=self._deployment)
@@ -168,6 +190,22 @@ class AwsProvider:
             ids, lambda some: client.terminate_instances(InstanceIds=some), keep=lambda _: None
         )
 
+    def _reboot(self, location: Location, workers: Sequence[Worker]) -> Outcome:
+        """Reboot instances of one region, as far as they exist."""
+        try:
+            found = self.lookup(location, workers)
+        except CloudError as error:
+            ids = [worker.key.worker_id for worker in workers]
+            return Outcome(failed=dict.fromkeys(ids, _nothing_done(error)))
+        client = self._client(location)
+        outcome = call_by_id(
+            [key.worker_id for key, seen in found.items() if seen is not None],
+            lambda some: client.reboot_instances(InstanceIds=some),
+            keep=lambda _: None,
+        )
+        outcome.gone |= {key.worker_id for key, seen in found.items() if seen is None}
+        return outcome
+
     def _client(self, location: Location) -> EC2Client:
         """The region's client.  Making one is not safe among threads, so one thread at a time."""
         with self._lock:
@@ -177,3 +215,10 @@ class AwsProvider:
                 read_only_needed(client)
                 self._clients[location] = client
             return self._clients[location]
+
+
+def _nothing_done(error: CloudError) -> CloudError:
+    """The error of a look, after which nothing was asked for."""
+    if isinstance(error, CloudUnavailableError):
+        return NotReachedError(str(error), code=error.code)
+    return error

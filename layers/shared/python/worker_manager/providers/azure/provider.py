@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from worker_manager.core.model import Location
-from worker_manager.providers.azure import ending, following, looking
+from worker_manager.providers.azure import ending, following, looking, rebooting
 from worker_manager.providers.azure import leftovers as sweeping
 from worker_manager.providers.azure.deployments import MOST_RECORDS
 from worker_manager.providers.azure.errors import cloud_errors
@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 
     from worker_manager.core.model import LaunchConfigHead, LaunchOrder, Sighting, Worker, WorkerKey
     from worker_manager.providers.azure.arm import Arm
-    from worker_manager.providers.protocol import Launched, Leftover, Removed, Step, Terminated
+    from worker_manager.providers.protocol import (
+        Launched,
+        Leftover,
+        Rebooted,
+        Removed,
+        Step,
+        Terminated,
+    )
     from worker_manager.providers.visit import Visit, Visits
 
 
@@ -91,6 +98,10 @@ class AzureProvider:
     def terminate(self, workers: Sequence[Worker]) -> Terminated:
         """Delete machines, each by one request; unknown to Azure is as good as deleted."""
         return ending.terminate(self._arm, self._visit(), workers)
+
+    def reboot(self, workers: Sequence[Worker]) -> Rebooted:
+        """Restart machines, each by one request."""
+        return rebooting.reboot(self._arm, self._visit(), workers)
 
     def slots(self, order: LaunchOrder) -> SlotsOf | None:
         """The records of a resource group, for machines that a template makes."""

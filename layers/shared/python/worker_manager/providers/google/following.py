@@ -15,6 +15,7 @@ from google.cloud.compute_v1.types import Operation
 
 from worker_manager.core.errors import CloudUnavailableError
 from worker_manager.core.model import MachineStatus, Sighting, State
+from worker_manager.providers.answers import gone
 from worker_manager.providers.google.clients import time_left
 from worker_manager.providers.google.errors import is_about, operation_error
 from worker_manager.providers.google.labels import order_of
@@ -152,6 +153,28 @@ def delete_machine(clients: Clients, worker: Worker, visit: Visit) -> None:
     except NotFound as error:
         if not is_about(error, "instances"):
             raise
+
+
+def reset_machine(clients: Clients, worker: Worker, visit: Visit) -> None:
+    """Let the machine of a worker boot anew, as by its reset button; it stays ``RUNNING``.
+
+    Raises ``MachineGoneError`` if it is unknown.
+    """
+    try:
+        operation = clients.instances.reset_unary(
+            project=worker.location,
+            zone=worker.key.group,
+            instance=worker.key.worker_id,
+            retry=None,
+            timeout=time_left(visit),
+        )
+    except NotFound as error:
+        if not is_about(error, "instances"):
+            raise
+        raise gone(worker.key.worker_id) from None
+    failure = operation_error(operation)
+    if failure is not None:
+        raise failure
 
 
 def _find_machine(clients: Clients, worker: Worker, visit: Visit) -> Instance | None:

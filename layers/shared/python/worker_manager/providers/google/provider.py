@@ -22,11 +22,12 @@ from worker_manager.providers.google.following import (
     find_own,
     follow_one,
     look_up,
+    reset_machine,
 )
 from worker_manager.providers.google.launch import FIRST_LOOK_AFTER, inserts, new_machine
 from worker_manager.providers.google.leftovers import list_unused, remove_disk
 from worker_manager.providers.google.listing import list_deployment
-from worker_manager.providers.protocol import Removed, Terminated
+from worker_manager.providers.protocol import Rebooted, Removed, Terminated
 from worker_manager.providers.visit import CONNECT_TIMEOUT
 
 if TYPE_CHECKING:
@@ -127,6 +128,12 @@ class GoogleProvider:
         keys = [worker.key for worker in workers]
         failed = failures(keys, self._each(delete_machine, workers))
         return Terminated(frozenset(keys) - failed.keys(), failed)
+
+    def reboot(self, workers: Sequence[Worker]) -> Rebooted:
+        """Reset machines, each by one call."""
+        keys = [worker.key for worker in workers]
+        failed = failures(keys, self._each(reset_machine, workers))
+        return Rebooted(frozenset(keys) - failed.keys(), failed)
 
     def leftovers(self, location: Location, places: Collection[str] = ()) -> Iterator[Leftover]:
         """Disks of our deployment that no machine uses; Compute Engine has no other ``places``."""
