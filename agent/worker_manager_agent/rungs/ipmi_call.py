@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from typing import Any
 
 from pyghmi.exceptions import IpmiException
 from pyghmi.ipmi.command import Command
+from pyghmi.ipmi.private.session import Session
 
 CHASSIS, STATUS, CONTROL = 0, 1, 2
 ON = 1
+ANSWER_SECONDS = 3.0
 WORDS = {1: "power on", 2: "power cycle", 3: "reset"}
 
 
@@ -39,15 +42,31 @@ def main() -> None:
     directive = call["control"] if status["data"][0] & 1 else ON
     words = WORDS[directive]
     _say(sending=words)
-    try:
-        answer = command.raw_command(netfn=CHASSIS, command=CONTROL, data=[directive], retry=False)
-    except (IpmiException, OSError) as error:
-        return _say(unclear=str(error))
-    if not answer or answer.get("code") == 0xFFFF:
+    answer = _send_once(command, directive)
+    if answer is None:
         return _say(unclear="no answer")
     if problem := _problem(answer):
         return _say(refused=f"{words}: {problem}")
     return _say(done=f"{words} was accepted")
+
+
+def _send_once(command: Command, directive: int) -> dict[str, Any] | None:
+    """What is answered, if anything is: a controller may go down with its machine."""
+    answers: list[dict[str, Any]] = []
+    try:
+        command.ipmi_session.raw_command(
+            netfn=CHASSIS,
+            command=CONTROL,
+            data=[directive],
+            retry=False,
+            callback=answers.append,
+        )
+        until = time.monotonic() + ANSWER_SECONDS
+        while not answers and time.monotonic() < until:
+            Session.wait_for_rsp(0.2)
+    except (IpmiException, OSError):
+        return None
+    return answers[0] if answers else None
 
 
 def _problem(answer: dict[str, Any]) -> str | None:

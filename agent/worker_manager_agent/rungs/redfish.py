@@ -128,11 +128,12 @@ async def _request(
     trusted: ssl.SSLContext | bool = True
     if facts.ca_file is not None:
         trusted = ssl.create_default_context(cafile=facts.ca_file)
+    who = aiohttp.encode_basic_auth(facts.user, facts.password.get_secret_value())
     async with http.request(
         method,
         f"{facts.url}{path}",
         json=body,
-        auth=aiohttp.BasicAuth(facts.user, facts.password.get_secret_value()),
+        headers={"Authorization": who},
         ssl=trusted,
         allow_redirects=False,
         timeout=aiohttp.ClientTimeout(total=facts.timeout_seconds),
