@@ -18,11 +18,13 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 
+from infra.constructs.actions import Acting
 from infra.constructs.api import Api
 from infra.constructs.dashboard import Dashboard
 from infra.constructs.event_targets import EventCopies, HttpsDestination
 from infra.constructs.function import Service, ServiceFunction
 from infra.constructs.load_balancer import LoadBalancer
+from infra.constructs.machines import Examining
 from infra.constructs.provider_loop import ProviderLoop, Surroundings
 from infra.constructs.pulse import Pulse
 from infra.constructs.registry import Observing, WorkerEnds
@@ -132,6 +134,20 @@ class WorkerManagerStack(Stack):
             f"sweep-{loop.provider.provider_id}": loop.sweep for loop in self.loops
         }
         WorkerEnds(self, "WorkerEnds", service=self.service, tables=self.tables, bus=self.bus)
+        self.acting = Acting(
+            self,
+            "Acting",
+            service=self.service,
+            tables=self.tables,
+            bus=self.bus,
+            auth_secret=self.auth_secret,
+            queue_root_url=self.queue_root_url,
+            inboxes={
+                loop.provider.provider_id: {"advance": loop.inboxes["advance"]}
+                for loop in self.loops
+            },
+        )
+        self._unattended["act"] = self.acting.function
         self._by_the_clock()
         self._front_door()
         if settings.is_watched:
@@ -284,6 +300,16 @@ class WorkerManagerStack(Stack):
             # Refused mail is itself an error of its pool.
             publish.writes(tables.errors).mails_from(self._settings.mail_from)
         self._unattended |= {"expire": expire.function, "publish": publish.function}
+        examining = Examining(
+            self,
+            "Examining",
+            service=self.service,
+            tables=tables,
+            bus=self.bus,
+            auth_secret=self.auth_secret,
+            queue_root_url=self.queue_root_url,
+        )
+        self._unattended["examine"] = examining.function
         if self._settings.queue_kind == "remote":
             observing = Observing(
                 self,
@@ -319,6 +345,8 @@ class WorkerManagerStack(Stack):
         functions["registry_api"] = (
             self._function("registry_api")
             .reads(tables.pools, tables.workers, tables.health)
+            .writes(tables.actions)
+            .sends_to("WM_QUEUE_ACTIONS", self.acting.queue)
             .knows(
                 WM_QUEUE_ROOT_URL=self.queue_root_url,
                 WM_QUEUE_BACKEND=self._settings.queue_kind,

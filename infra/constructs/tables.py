@@ -53,6 +53,7 @@ class Tables(Construct):
         self.errors = self._table("pool_errors", "worker_pool_id", "sk", variable="ERRORS")
         self.health = self._table("health", "worker_pool_id", "sk")
         self.registry = self._table("registry", "pk", "sk")
+        self.actions = self._table("actions", "pk", "sk")
         self.queue = self._table("queue", "pk", "sk") if settings.has_builtin_queue else None
 
     def _table(

@@ -31,7 +31,7 @@ from infra.stack import Code
 from tests.events import an_sqs_event
 from tests.functions.lambda_context import LambdaContext
 from tests.functions.roles import NotAllowedError, Role
-from worker_manager.wiring import api, loops, pulse, queue, registry, sightings
+from worker_manager.wiring import acting, api, loops, pulse, queue, registry, sightings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -59,6 +59,7 @@ BUILDERS = (
     sightings.declarations,
     sightings.backend,
     registry.registry_api,
+    acting.acting,
     pulse.pulse,
 )
 

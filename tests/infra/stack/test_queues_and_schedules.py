@@ -98,7 +98,7 @@ def test_a_message_stays_hidden_longer_than_its_function_may_run(
     functions = of_type(full_template, "AWS::Lambda::Function")
     mappings = of_type(full_template, "AWS::Lambda::EventSourceMapping").values()
 
-    assert len(mappings) == 18
+    assert len(mappings) == 19
     for mapping in mappings:
         queue = queues[mapping["EventSourceArn"]["Fn::GetAtt"][0]]
         function = functions[mapping["FunctionName"]["Ref"]]
@@ -158,6 +158,9 @@ def test_the_clock_calls_ticks_each_minute_and_sweeps_less_often(
             for provider_id in ("aws", "azure", "google")
         },
         "publish": "rate(1 minute)",
+        "act": "rate(1 minute)",
+        "examine": "rate(1 minute)",
+        "examine": "rate(1 minute)",
         "expire": "rate(1 hour)",
     }
     assert all(rule["State"] == {"Ref": "Schedules"} for rule in schedules.values())
@@ -166,7 +169,7 @@ def test_the_clock_calls_ticks_each_minute_and_sweeps_less_often(
 def test_a_lost_call_of_the_clock_is_not_made_up_for(local_template: Template) -> None:
     configured = of_type(local_template, "AWS::Lambda::EventInvokeConfig").values()
 
-    assert len(configured) == 11
+    assert len(configured) == 13
     assert all(found["MaximumRetryAttempts"] == 0 for found in configured)
 
 

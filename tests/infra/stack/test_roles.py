@@ -28,7 +28,7 @@ def test_every_function_has_a_role_of_its_own(template: Template) -> None:
 
     roles = [json.dumps(function["Role"]) for function in functions]
 
-    assert len(set(roles)) == len(roles) == 26
+    assert len(set(roles)) == len(roles) == 28
     assert not any(
         role.get("ManagedPolicyArns") for role in of_type(template, "AWS::IAM::Role").values()
     )
@@ -82,7 +82,7 @@ def test_the_function_for_machines_writes_nothing_of_a_pool_but_its_audit_trail(
 def test_functions_that_quarantine_workers_touch_no_provider_but_the_outbox(
     template: Template,
 ) -> None:
-    for name in ("registry-api", "queue-api"):
+    for name in ("registry-api", "queue-api", "act"):
         providers = environment(template, name)["WM_TABLE_PROVIDERS"]["Ref"]
         [found] = [
             found
