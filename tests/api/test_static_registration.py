@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.api.world import BASE, POOL_PATH, a_static_definition
+from tests.factories import NOW
+from worker_manager.core.model import Worker, WorkerKey
 
 if TYPE_CHECKING:
     from tests.api.world import Api, Clock, Response
@@ -37,12 +40,32 @@ def register(api: Api, secret: str = SECRET) -> Response:
     return api("POST", f"{BASE}/worker/register", body, client=None)
 
 
+def row(api: Api) -> Worker:
+    found = api.deps.stores.workers.get(WorkerKey("proj-x/pool-1", "rack-1", "box-1"))
+    assert found is not None
+    return found
+
+
 def test_registers_as_often_as_it_likes(api: Api, clock: Clock) -> None:
     for hours in (0, 1, 100):
         clock.advance(hours=hours)
         answer = register(api)
         assert answer.status == 200
         assert answer.body["credentials"]["clientId"].startswith("worker/static/proj-x/pool-1")
+
+
+def test_its_latest_registrations_of_a_day_are_known(api: Api, clock: Clock) -> None:
+    for _ in range(14):
+        register(api)
+        clock.advance(minutes=5)
+    begin = NOW + timedelta(minutes=10)
+    expected = tuple(begin + timedelta(minutes=5 * number) for number in range(12))
+    assert row(api).registrations == expected
+    assert row(api).registered == expected[-1]
+
+    clock.advance(hours=23, minutes=50)
+    register(api)
+    assert row(api).registrations == (*expected[-1:], clock.now)
 
 
 def test_gets_the_config_that_its_pool_has_now(api: Api) -> None:

@@ -54,6 +54,7 @@ def a_full_worker(**overrides: Any) -> Worker:
         "reregistration": timedelta(hours=7),
         "queue_inactivity": timedelta(hours=3),
         "registered": NOW - 50 * timedelta(minutes=1),
+        "registrations": (NOW - 50 * timedelta(minutes=1),),
         "boot_time": NOW - HOUR,
         "first_claim": NOW - timedelta(minutes=40),
         "quarantine_until": NOW + timedelta(days=1),

@@ -20,6 +20,7 @@ from worker_manager.api.static_workers import current_launch_config
 from worker_manager.api.worker_pools import existing_pool
 from worker_manager.api.workers import find_worker
 from worker_manager.core.events import WORKER_RUNNING, with_event
+from worker_manager.core.lifecycle import registrations_with
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.identity.static import hash_secret
@@ -104,12 +105,17 @@ def _changes(
             reason=REGISTERED,
             state=State.RUNNING,
             registered=now,
+            registrations=registrations_with(worker, now),
             boot_time=boot,
         )
     if worker.state is not State.RUNNING:
         raise proofs.refused(worker.key, f"the worker is {worker.state}")
     if is_static:
-        return changes | {"registered": now, "boot_time": boot}
+        return changes | {
+            "registered": now,
+            "registrations": registrations_with(worker, now),
+            "boot_time": boot,
+        }
     if not _is_repeat(worker, boot, deps, now):
         raise proofs.refused(worker.key, "the worker has registered before")
     return changes

@@ -31,8 +31,17 @@ QUEUE_ROW_KEPT = timedelta(days=1)
 OURSELVES = "worker-manager"
 OUTSIDE = "cloud"
 """Who ends a worker that no caller of the API ends."""
+REGISTRATIONS_KEPT = timedelta(days=1)
+MOST_REGISTRATIONS = 12
+"""That are kept of a worker: a machine that boots over and over is known by fewer."""
 EXPIRED = "expired"
 """Why a static worker stopped that had its time."""
+
+
+def registrations_with(worker: Worker, at: datetime) -> tuple[datetime, ...]:
+    """A worker's registrations of the last day with one more, as many as are kept."""
+    lately = [one for one in worker.registrations if one > at - REGISTRATIONS_KEPT]
+    return (*lately, at)[-MOST_REGISTRATIONS:]
 
 
 def expiry(worker: Worker, *, at: datetime) -> dict[str, Any]:

@@ -175,6 +175,8 @@ class Worker:
     ``deadline`` is when it must run in its cloud (requested and not yet ``launched``), must have
     registered (within ``registration`` of ``launched``, which is when the cloud was first seen to
     run it), or must have renewed its credentials (running).
+    ``registrations`` are the latest ones (``lifecycle.registrations_with``), the oldest first; read
+    from the index ``live`` only the last of them is known.
     ``identity`` holds what the cloud said of the machine and its proof must repeat.
     ``unsent`` are events written together with the last transition and not yet published.
     ``decision`` names the plan that ordered it, ``stopped_by`` who ended it (a client id, or the
@@ -200,6 +202,7 @@ class Worker:
     reregistration: timedelta = DEFAULT_REREGISTRATION
     queue_inactivity: timedelta = DEFAULT_QUEUE_INACTIVITY
     registered: datetime | None = None
+    registrations: tuple[datetime, ...] = ()
     boot_time: datetime | None = None
     first_claim: datetime | None = None
     quarantine_until: datetime | None = None

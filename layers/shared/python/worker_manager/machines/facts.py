@@ -159,7 +159,7 @@ def _heard(worker: RegistryWorker | None, row: Worker | None) -> datetime | None
 
 
 def _registrations(row: Worker | None) -> tuple[datetime, ...]:
-    return tuple(getattr(row, "registrations", ()))
+    return row.registrations if row else ()
 
 
 def _is_our_word(worker: RegistryWorker | None) -> bool:

@@ -200,6 +200,7 @@ class WorkerItem(Model):
     reregistration_seconds = NumberAttribute(null=True)
     inactivity_seconds = NumberAttribute(null=True)
     registered = MomentAttribute(null=True)
+    registrations = CompactJson(null=True)
     boot_time = MomentAttribute(null=True)
     first_claim = MomentAttribute(null=True)
     quarantine_until = MomentAttribute(null=True)

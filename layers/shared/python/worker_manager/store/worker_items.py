@@ -13,6 +13,7 @@ from worker_manager.core.moments import from_wire, to_wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from worker_manager.store.tables import WorkerItem
 
@@ -59,6 +60,7 @@ def attributes(worker: Worker, *, kept: timedelta) -> dict[str, Any]:
     values["reregistration_seconds"] = worker.reregistration.total_seconds()
     values["inactivity_seconds"] = worker.queue_inactivity.total_seconds()
     values["identity"] = dict(worker.identity) or None
+    values["registrations"] = _registrations_json(worker)
     values["unsent"] = list(worker.unsent) or None
     values["surplus"] = _surplus_json(worker.surplus)
     finished = worker.state is State.STOPPED
@@ -91,10 +93,24 @@ def to_worker(item: WorkerItem) -> Worker:
         location=Location(location),
         state=State(item.state),
         identity=item.identity or {},
+        registrations=_registrations(item),
         unsent=tuple(item.unsent or ()),
         surplus=_surplus(item.surplus),
         **given,
     )
+
+
+def _registrations_json(worker: Worker) -> list[str] | None:
+    """Nothing where the last one says it all, as of nearly every machine of a cloud."""
+    if len(worker.registrations) <= 1:
+        return None
+    return [to_wire(one) for one in worker.registrations]
+
+
+def _registrations(item: WorkerItem) -> tuple[datetime, ...]:
+    if item.registrations:
+        return tuple(from_wire(one) for one in item.registrations)
+    return (item.registered,) if item.registered else ()
 
 
 def _surplus_json(surplus: Surplus | None) -> Mapping[str, Any] | None:
