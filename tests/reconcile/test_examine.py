@@ -347,6 +347,23 @@ def test_a_machine_that_keeps_an_old_launch_config_for_a_week_is_shown(ward: War
         ward.now += DAY
 
 
+def test_a_machine_that_registers_time_and_again_is_put_aside_and_told_of(ward: Ward) -> None:
+    ward.save(RACKED, heads=[a_head(location=NOWHERE)], provider_id="static")
+    ward.say(Policy(quarantine=True))
+    for number in range(6):
+        often = tuple(NOW + turn * 9 * MINUTE for turn in range(1 if number else 6))
+        row = a_worker(pool_id=RACKED, provider_id="static", registered=often[-1])
+        row = replace(row, key=a_key(number), state=State.RUNNING, location=NOWHERE)
+        ward.put(replace(row, registrations=often))
+    ward.look(minutes=50)
+
+    assert ward.conditions() == {"m-00": "reboot-loop"}
+    assert [one.kind for one in ward.errors.newest_first(RACKED)] == ["machine-reboot-loop"]
+    worker = ward.registry.worker(a_key(0))
+    assert worker is not None
+    assert worker.is_quarantined(ward.now)
+
+
 def test_a_machine_that_is_gone_is_forgotten_without_a_word(ward: Ward) -> None:
     ward.see(0, 1, 2)
     ward.now += 3 * HOUR
