@@ -367,3 +367,23 @@ def test_machines_of_static_pools_are_known_to_stay_and_what_is_unheard_of_is_fo
     stays = {one.queue_id: one.is_hardware for one in registry.worker_types()}
     assert stays == {POOL_ID: True, elsewhere: False}
     assert house.pass_by(181 * DAY)["forgotten"] == 3
+
+
+@pytest.mark.parametrize("is_noted_first", [True, False])
+def test_a_persons_word_on_whether_machines_stay_holds_in_a_static_pool(
+    house: House, tables: Tables, is_noted_first: bool
+) -> None:
+    registry = a_registry(tables)
+    declarations = Declarations(registry)
+    house.keeper = replace(house.keeper, declarations=declarations)
+    house.save(provider_id="static")
+    registry.observe([Observation(WorkerKey(POOL_ID, "rack", "m-1"), Kind.IDLE, NOW)])
+    if is_noted_first:
+        house.pass_by(HOUR)
+
+    declarations.worker_type(POOL_ID, {"is_hardware": False}, by="test/root", now=house.now)
+    house.pass_by(HOUR)
+
+    known = registry.worker_type(POOL_ID)
+    assert known is not None
+    assert not known.is_hardware

@@ -58,6 +58,7 @@ class Declarations:
         """Declare a worker type; ``said`` are fields of its ``Declaration``, or ``is_hardware``."""
         of_type = {name: value for name, value in said.items() if name == "is_hardware"}
         of_words = {name: value for name, value in said.items() if name not in of_type}
+        of_type |= {"is_hardware_said": True} if of_type else {}
 
         def change(stored: StoredName) -> Json:
             before = records.to_type(stored)
@@ -67,17 +68,19 @@ class Declarations:
         return records.to_type(self._declare(TYPES, queue_id, change, now))
 
     def note_hardware(self, queue_id: str, *, now: datetime) -> None:
-        """The workers of a type turned out to be machines that stay; nothing if that is known."""
+        """The workers of a type turned out to be machines that stay.
+
+        Nothing if that is known, or if a person said that they are not.
+        """
+
+        def change(stored: StoredName) -> Json:
+            before = records.to_type(stored)
+            is_hardware = before.is_hardware or not before.is_hardware_said
+            return records.from_type(replace(before, is_hardware=is_hardware))
+
         known = self._registry.worker_type(queue_id)
-        if known is not None and not known.is_hardware:
-            self._declare(
-                TYPES,
-                queue_id,
-                lambda stored: records.from_type(
-                    replace(records.to_type(stored), is_hardware=True)
-                ),
-                now,
-            )
+        if known is not None and not known.is_hardware and not known.is_hardware_said:
+            self._declare(TYPES, queue_id, change, now)
 
     def worker(self, key: WorkerKey, said: Mapping[str, Any], *, now: datetime) -> RegistryWorker:
         """Declare a worker, which shows it as if it was seen; ``said`` are fields of its.

@@ -140,6 +140,8 @@ class WorkerType:
     has_metadata: bool = False
     is_hardware: bool = False
     """Whether its workers are machines that stay, and may be silent for longer."""
+    is_hardware_said: bool = False
+    """Whether a person said that they are, or that they are not: then nothing else counts."""
     downtime: Downtime | None = None
     """Why none of its workers gets a task, or did before it was over."""
 

@@ -126,6 +126,7 @@ def to_type(stored: StoredName) -> WorkerType:
         declaration=_declaration(declared),
         has_metadata=stored.has_metadata,
         is_hardware=bool(declared.get("is_hardware")),
+        is_hardware_said=bool(declared.get("is_hardware_said")),
         downtime=_to_downtime(declared.get("downtime")),
     )
 
@@ -135,6 +136,7 @@ def from_type(worker_type: WorkerType) -> Json:
     return to_declared(
         worker_type.declaration,
         is_hardware=worker_type.is_hardware,
+        is_hardware_said=worker_type.is_hardware_said,
         downtime=_from_downtime(worker_type.downtime),
     )
 
