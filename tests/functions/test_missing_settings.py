@@ -27,6 +27,7 @@ NEEDED = {
     "expire": ("WM_BUS", "WM_TABLE_REGISTRY"),
     "publish": ("WM_BUS", "WM_TABLE_REGISTRY"),
     "examine": ("WM_BUS", "WM_TABLE_REGISTRY", "WM_TABLE_ACTIONS", "WM_AUTH_SECRET"),
+    "act": ("WM_BUS", "WM_TABLE_REGISTRY", "WM_TABLE_ACTIONS", "WM_QUEUE_ACTIONS"),
     "worker-gone": ("WM_TABLE_REGISTRY",),
     "pools-api": ("WM_ROOT_URL", "WM_BUS", "WM_AUTH_SECRET"),
     "workers-api": ("WM_ROOT_URL", "WM_BUS", "WM_AUTH_SECRET"),
@@ -55,7 +56,7 @@ def a_fresh_event(name: str) -> dict[str, Any]:
             return an_sqs_event([an_ec2_notice("i-0123456789abcdef0", "terminated")])
         case "pulse" | "worker-gone":
             return an_sqs_event([])
-        case "expire" | "publish" | "sweep-aws" | "examine":
+        case "expire" | "publish" | "sweep-aws" | "examine" | "act":
             return {}
         case _:
             return a_proxy_event()

@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StrictBool, StringConstraints
 
 from worker_manager.actions.course import MOST_ATTEMPTS
 from worker_manager.api.registry_schemas import PRINTABLE
 from worker_manager.api.schemas import Slugid  # noqa: TC001 - pydantic reads it
+from worker_manager.api.search_schemas import MOST_AT_ONCE, QuarantineFilter, Token
 from worker_manager.api.validation import Answer, Identifier, Moment, PoolId, Wire
 
 if TYPE_CHECKING:
     from worker_manager.core.model import Json
 
+ACTION_NAME = r"^[a-z0-9-]{1,38}$"
 MOST_PARAMS = 4 * 1024
 """Bytes of what a caller says besides for an action to be done."""
 MOST_CLAIMED = 10
@@ -198,3 +200,43 @@ class ResolveActionRunRequest(Wire):
     lease_id: Slugid
     state: Literal["succeeded", "failed"]
     message: Said = ""
+
+
+class RunActionsRequest(RunActionRequest):
+    """That an action shall be done to each worker that a filter finds."""
+
+    action: Annotated[str, StringConstraints(pattern=ACTION_NAME)]
+    filter: QuarantineFilter
+    limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, strict=True)] = 25
+    continuation_token: Token | None = None
+    dry_run: StrictBool = False
+
+
+class BulkRun(Answer):
+    """A worker that was gone through: the run that was made, or why none was."""
+
+    task_queue_id: PoolId
+    worker_group: Identifier
+    worker_id: Identifier
+    run_id: Slugid | None = None
+    refused: str | None = None
+
+
+class RunActionsResponse(Answer):
+    """What was asked for so far; with a token there is more, not before ``retryAfter`` seconds."""
+
+    runs: list[BulkRun]
+    continuation_token: str | None = None
+    retry_after: int | None = None
+
+
+class StopActionRunsRequest(Wire):
+    """Which bulk is to stop, by its ``requestId``."""
+
+    request_id: Slugid
+
+
+class StopActionRunsResponse(Answer):
+    """How many runs of it were cancelled."""
+
+    cancelled: int
