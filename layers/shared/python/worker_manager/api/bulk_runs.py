@@ -129,15 +129,16 @@ def _ask(
 ) -> BulkRun | None:
     """Ask for one run, if this minute has one left."""
     target = Target.of_worker(key)
+    bulk_id = call.body.request_id
     now = deps.clock()
     minute = now.replace(second=0, microsecond=0)
     if not deps.registry.table.take(WHAT, minute, 1, most=MOST_A_MINUTE):
         return None
-    wanted = new_run(call, deps, offered, target, run_id=run_id, now=now, bulk_id=body.request_id)
+    wanted = new_run(call, deps, offered, target, run_id=run_id, now=now, bulk_id=bulk_id)
     try:
         return _told(key, run_id=request(wanted, deps).run_id)
     except ConflictError as error:
-        if deps.runs.is_stopped(body.request_id):
+        if deps.runs.is_stopped(bulk_id):
             raise
         return _told(key, refused=str(error))
 
