@@ -25,8 +25,7 @@ from worker_manager.store.tables import TABLES, Tables
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.action_tables import a_run
-from tests.api.fuzzing import Names
+    from tests.api.fuzzing import Names
 
 DOCUMENT = openapi(SERVICE, ROOT_URL)
 OPERATIONS = operations(DOCUMENT)
