@@ -51,6 +51,15 @@ def may_terminate(function: ServiceFunction, *, deployment: str) -> ServiceFunct
     )
 
 
+def may_reboot(function: ServiceFunction, *, deployment: str) -> ServiceFunction:
+    """See machines, and let those that carry our deployment's tag boot anew."""
+    return may_list(function).allow(
+        ["ec2:RebootInstances"],
+        resources=[_in_any_region("instance")],
+        conditions={"StringEquals": {f"aws:ResourceTag/{DEPLOYMENT_TAG}": deployment}},
+    )
+
+
 def may_sweep(function: ServiceFunction, *, deployment: str) -> ServiceFunction:
     """See volumes, and delete those that carry our deployment's tag."""
     function.allow(["ec2:DescribeVolumes"], resources=["*"])

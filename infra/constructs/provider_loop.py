@@ -14,7 +14,13 @@ from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from infra.constructs.cloud_access import may_launch, may_list, may_sweep, may_terminate
+from infra.constructs.cloud_access import (
+    may_launch,
+    may_list,
+    may_reboot,
+    may_sweep,
+    may_terminate,
+)
 from infra.constructs.function import Service, ServiceFunction
 from infra.constructs.notices import hand_over_notices
 from infra.constructs.queues import LoopQueues
@@ -202,15 +208,15 @@ class ProviderLoop(Construct):
             may_terminate(pool, deployment=self._settings.deployment)
 
     def _advance(self) -> None:
-        """Deletes asked for by the API, and whatever takes several steps or must wait.
+        """Deletes asked for by the API, reboots, and whatever takes several steps or must wait.
 
         A machine that the cloud accepted and then did not make ends here, as in a scan.
         """
         tables = self._around.tables
         advance = (
             self._function_in_cloud("advance")
-            .reads(tables.pools)
-            .writes(tables.providers, tables.workers, tables.errors, tables.health)
+            .reads(tables.pools, tables.registry)
+            .writes(tables.providers, tables.workers, tables.errors, tables.health, tables.actions)
             .publishes_to(self._around.bus)
             .sends_to("WM_QUEUE_ADVANCE", self._queues.advance)
             .sends_to("WM_QUEUE_PROVISION", self._queues.provision)
@@ -222,6 +228,7 @@ class ProviderLoop(Construct):
         )
         if self.provider.is_reached_by_role:
             may_terminate(advance, deployment=self._settings.deployment)
+            may_reboot(advance, deployment=self._settings.deployment)
 
     def _sweeping(self) -> ServiceFunction:
         """Every few minutes, what no machine uses: disks, network interfaces, addresses."""

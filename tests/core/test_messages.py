@@ -14,6 +14,7 @@ from worker_manager.core.health import FAILURE_KINDS
 from worker_manager.core.messages import (
     Follow,
     ProvisionPool,
+    Reboot,
     Resume,
     ScanPool,
     Terminate,
@@ -101,9 +102,17 @@ def test_a_scan_message_arrives_as_it_was_sent(
     assert ScanPool.from_json(sent(message.to_json())) == message
 
 
-@given(group=st.text(), worker_id=st.text(), tick=st.text())
-def test_follow_ups_arrive_as_they_were_sent(group: str, worker_id: str, tick: str) -> None:
-    for message in (Terminate(WorkerKey(POOL_ID, group, worker_id)), Resume(POOL_ID, tick)):
+@given(group=st.text(), worker_id=st.text(), text=st.text(), moment=moments)
+def test_follow_ups_arrive_as_they_were_sent(
+    group: str, worker_id: str, text: str, moment: datetime
+) -> None:
+    key = WorkerKey(POOL_ID, group, worker_id)
+    for message in (
+        Terminate(key),
+        Resume(POOL_ID, text),
+        Reboot(key, text),
+        Reboot(key, text, lease_id=text, not_before=moment),
+    ):
         assert advance_from_json(sent(message.to_json())) == message
 
 

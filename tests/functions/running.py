@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from tests.infra.virtual_clock import VirtualClock
 
 API = "/api/worker-manager/v1"
+REGISTRY = "/api/worker-registry/v1"
 POOL_ID = "proj-x/pool-1"
 POOL_PATH = f"{API}/worker-pool/proj-x%2Fpool-1"
-TIMINGS = {"list_lag": 0, "shortest_inactivity": 5}
+TIMINGS = {"list_lag": 0, "shortest_inactivity": 5, "reboot": 0}
 
 
 class RunningStage:
@@ -125,6 +126,20 @@ class RunningStage:
     def scan(self, provider_id: str = "aws") -> None:
         self.tick("scan", provider_id)
         self.deliver(f"scan-{provider_id}.fifo", f"scan-pool-{provider_id}")
+
+    def reboot(self, worker: Mapping[str, Any], provider_id: str = "aws") -> Any:
+        """Ask for a reboot of a worker, let it be done and the worker be seen; the run."""
+        place = f"workers/{worker['workerGroup']}/{worker['workerId']}"
+        path = f"{REGISTRY}/provisioners/proj-x/worker-types/pool-1/{place}/actions/reboot"
+        run = self.ask("registry-api", "POST", path, {"requestId": derived_slugid("reboot")})
+        self.deliver("actions", "act")
+        for _ in range(2):
+            self.deliver(f"advance-{provider_id}", f"advance-{provider_id}")
+            self.deployed.hurry(f"advance-{provider_id}")
+        claim = {"workerGroup": worker["workerGroup"], "workerId": worker["workerId"], "tasks": 1}
+        self.ask("queue-api", "POST", f"/api/queue/v1/claim-work/{POOL_ID}", claim)
+        self.deployed.call("act", a_scheduled_event(datetime.now(UTC)))
+        return self.ask("registry-api", "GET", f"{REGISTRY}/action-runs/{run['runId']}")
 
     def workers(self) -> list[dict[str, Any]]:
         path = f"{API}/workers/proj-x%2Fpool-1"

@@ -95,6 +95,24 @@ def test_a_deleted_pool_is_drained_left_and_removed(running: RunningStage) -> No
     assert running.ask("pools-api", "GET", f"{API}/worker-pools")["workerPools"] == []
 
 
+def test_a_worker_is_rebooted_when_somebody_asks_for_it(running: RunningStage) -> None:
+    running.define_pool(minCapacity=2)
+    running.create_task("one")
+    running.provision()
+    running.clock.advance(60)
+    first, _ = running.workers()
+
+    run = running.reboot(first)
+
+    assert (run["state"], run["message"]) == ("succeeded", "the worker was seen again")
+    assert [(one["method"], one["result"]) for one in run["attempts"]] == [("reboot", "ok")]
+    reboots = {one.instance_id: one.reboots for one in running.ec2.instances()}
+    assert reboots.pop(first["workerId"]) == 1
+    assert set(reboots.values()) == {0}
+    running.scan()
+    assert running.machines() == {"running": 2}
+
+
 def test_a_launch_config_that_the_cloud_refuses_is_told_to_its_owner(
     running: RunningStage,
 ) -> None:

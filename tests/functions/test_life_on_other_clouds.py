@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from infra.local.samples import (
 from infra.local.simulated import control_document
 from infra.local.standing import Standing, look, tell
 from tests.events import an_sqs_event
-from tests.functions.running import API, POOL_ID, RunningStage
+from tests.functions.running import API, POOL_ID, TIMINGS, RunningStage
 from tests.http_server import serving
 from tests.infra.virtual_clock import VirtualClock
 from worker_manager.core.messages import Follow
@@ -46,9 +47,17 @@ LOCATIONS = {
 class Abroad:
     """A stage with two more clouds, all with one clock."""
 
-    def __init__(self, stage: RunningStage, urls: Mapping[str, str]) -> None:
+    def __init__(
+        self, stage: RunningStage, urls: Mapping[str, str], compute: ComputeCloud, arm: ArmCloud
+    ) -> None:
         self.stage = stage
         self.urls = urls
+        self._compute, self._arm = compute, arm
+
+    def reboots(self) -> list[int]:
+        """How often each machine of both clouds booted anew."""
+        counts = [one.reboots for one in self._compute.instances()]
+        return counts + [one.reboots for one in self._arm.machines()]
 
     def standing(self) -> Standing:
         return look(self.urls)
@@ -90,7 +99,7 @@ def abroad() -> Iterator[Abroad]:
         parameters = {
             "GoogleEndpoint": compute_server.url,
             "AzureEndpoint": arm_server.url,
-            "Timings": '{"list_lag": 0, "leftover_grace": 0, "shortest_inactivity": 5}',
+            "Timings": json.dumps({**TIMINGS, "leftover_grace": 0}),
         }
         made: list[RunningStage] = []
 
@@ -99,7 +108,7 @@ def abroad() -> Iterator[Abroad]:
             return made[0]
 
         with serving(lambda root_url: behind(root_url).answer):
-            yield Abroad(made[0], urls)
+            yield Abroad(made[0], urls, compute, arm)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +140,26 @@ def test_a_pool_grows_is_followed_scanned_and_shrinks_and_nothing_is_left(
 
     assert abroad.states() == ["stopped"] * 2
     assert abroad.standing().in_words() == ""
+
+
+@pytest.mark.parametrize("provider_id", LAUNCH_CONFIGS)
+def test_a_worker_is_rebooted_when_somebody_asks_for_it(abroad: Abroad, provider_id: str) -> None:
+    stage = abroad.stage
+    [launch_config, *_] = LAUNCH_CONFIGS[provider_id].values()
+    stage.define_pool(provider_id, launchConfigs=[launch_config], minCapacity=1)
+    stage.create_task("one")
+    stage.provision(provider_id)
+    stage.clock.advance(60)
+    abroad.follow(provider_id)
+    (worker,) = stage.workers()
+
+    run = stage.reboot(worker, provider_id)
+
+    assert (run["state"], run["message"]) == ("succeeded", "the worker was seen again")
+    assert [one["result"] for one in run["attempts"]] == ["ok"]
+    assert abroad.reboots() == [1]
+    stage.scan(provider_id)
+    assert abroad.states() == ["requested"]
 
 
 @pytest.mark.parametrize("provider_id", LAUNCH_CONFIGS)

@@ -100,7 +100,7 @@ class MachineFleet:
             return
 
     async def _look(self, hypervisor: Hypervisor, http: aiohttp.ClientSession) -> None:
-        """Start machines on instances that run or run anew; cut off those whose instance does not."""
+        """Start machines on instances that run, also anew; cut off those of others."""
         try:
             powered = await hypervisor.powered()
         except (aiohttp.ClientError, TimeoutError):

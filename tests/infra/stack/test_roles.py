@@ -162,15 +162,16 @@ def test_only_provision_launches_and_it_terminates_nothing(template: Template) -
     ("action", "functions"),
     [
         ("ec2:TerminateInstances", ("scan-pool-aws", "advance-aws", "notices-aws")),
+        ("ec2:RebootInstances", ("advance-aws",)),
         ("ec2:DeleteVolume", ("sweep-aws",)),
     ],
 )
-def test_only_what_has_our_tag_can_be_taken_away(
+def test_only_what_has_our_tag_can_be_taken_away_or_rebooted(
     template: Template, action: str, functions: tuple[str, ...]
 ) -> None:
     for name in functions:
         [found] = [found for found in statements(template, name) if action in actions(found)]
-        assert actions(found) == [action]
+        assert set(actions(found)) <= {"ec2:TerminateInstances", "ec2:RebootInstances", action}
         assert found["Condition"] == {
             "StringEquals": {"aws:ResourceTag/worker-manager:deployment": "worker-manager-local"}
         }

@@ -276,10 +276,15 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Reboot:
-    """Reboot the machine of a worker, as a run of an action asks for."""
+    """Reboot the machine of a worker, as a run of an action asks for.
+
+    Whoever has the run sends itself the ``lease_id``, and ``not_before`` when to go on.
+    """
 
     key: WorkerKey
     run_id: str
+    lease_id: str | None = None
+    not_before: datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The message body."""
@@ -289,7 +294,20 @@ class Reboot:
             "group": self.key.group,
             "worker": self.key.worker_id,
             "run": self.run_id,
+            "lease": self.lease_id,
+            "notBefore": to_wire(self.not_before) if self.not_before else None,
         }
+
+    @classmethod
+    def from_json(cls, body: Json) -> Reboot:
+        """From a message body."""
+        not_before = body.get("notBefore")
+        return cls(
+            key=WorkerKey(body["pool"], body["group"], body["worker"]),
+            run_id=body["run"],
+            lease_id=body.get("lease"),
+            not_before=from_wire(not_before) if not_before else None,
+        )
 
 
 Advance = Terminate | Resume | Follow | Reboot
@@ -306,7 +324,6 @@ def advance_from_json(body: Json) -> Advance:
         case "follow":
             return Follow.from_json(body)
         case "reboot":
-            key = WorkerKey(body["pool"], body["group"], body["worker"])
-            return Reboot(key, body["run"])
+            return Reboot.from_json(body)
         case kind:
             raise ValueError(f"unknown kind of message {kind!r}")

@@ -35,6 +35,9 @@ class Timing:
     """How long a cloud may take from an order until the machine runs, at least."""
     sighting: timedelta = timedelta(minutes=30)
     """How much earlier than it was a worker's last call may be told."""
+    reboot: timedelta = timedelta(seconds=45)
+    """From when a cloud was told to reboot a machine until that is surely down: who is heard of
+    later is back."""
     comes_back: timedelta = timedelta(minutes=30)
     """How long a worker may take from when its machine is up again until it is heard of."""
     examine: timedelta = timedelta(minutes=5)

@@ -1,6 +1,7 @@
 """What follows at once or after a delay.
 
-Deletes asked for through the API, pools whose wait is over, creations that take their time.
+Deletes asked for through the API, pools whose wait is over, creations that take their time,
+reboots.  Where to read next: ``following``, ``rebooting``.
 """
 
 from __future__ import annotations
@@ -9,11 +10,19 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import ThrottledError
-from worker_manager.core.messages import Advance, Follow, ProvisionPool, Resume, Terminate
+from worker_manager.core.messages import (
+    Advance,
+    Follow,
+    ProvisionPool,
+    Reboot,
+    Resume,
+    Terminate,
+)
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.queues import Message
 from worker_manager.reconcile.deadline import UNLIMITED, Deadline
 from worker_manager.reconcile.following import SOON, follow, look_again_later
+from worker_manager.reconcile.rebooting import reboot
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
@@ -43,7 +52,17 @@ def advance(
                 failed.add(message)
             case Follow() if not _followed(message, deps, deadline):
                 failed.add(message)
-    return frozenset(failed)
+    return frozenset(failed) | _rebooted(messages, deps, deadline)
+
+
+def _rebooted(messages: Sequence[Advance], deps: Deps, deadline: Deadline) -> frozenset[Advance]:
+    """Reboot machines; the messages of those that should come again."""
+    reboots = [message for message in messages if isinstance(message, Reboot)]
+    try:
+        return frozenset(reboot(reboots, deps, deadline))
+    except Exception:
+        logger.exception("reboots failed, they come again", count=len(reboots))
+        return frozenset(reboots)
 
 
 def _followed(message: Follow, deps: Deps, deadline: Deadline) -> bool:

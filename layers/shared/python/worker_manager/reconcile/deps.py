@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from worker_manager.actions.ledger import Runs
     from worker_manager.core.model import Json
     from worker_manager.core.timing import Timing
     from worker_manager.outbox import Outbox
@@ -31,12 +32,20 @@ class Blobs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Ledger:
+    """The runs of actions, and how a lease of one is named."""
+
+    runs: Runs
+    new_lease_id: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True)
 class Deps:
     """Everything outside that provision, scan and advance touch.
 
     ``planners`` are the ids of providers with a provision loop; ``inputs`` go into every request
     to the cloud (``rootUrl``, ``deployment``); ``senders`` are by queue: ``ticks``, ``provision``,
-    ``scan``, ``advance``.
+    ``scan``, ``advance``.  Only ``advance`` has the ``ledger``.
     """
 
     provider_id: str
@@ -50,6 +59,7 @@ class Deps:
     inputs: Json
     planners: frozenset[str]
     blobs: Blobs | None = None
+    ledger: Ledger | None = None
     parallel: int = 8
     call_limit: timedelta = field(default=timedelta(seconds=25))
     """Longest that one cloud call may take; none is begun with less time left."""

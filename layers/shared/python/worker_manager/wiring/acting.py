@@ -5,15 +5,13 @@ Where to read next: ``actions`` and ``backends``, which it is made of; ``reconci
 
 from __future__ import annotations
 
-import secrets
 from functools import cache
 
 from worker_manager import settings as settings_module
-from worker_manager.core.ids import derived_slugid
 from worker_manager.queues import SqsSender
 from worker_manager.reconcile.act import ActDeps
 from worker_manager.store.audit import AuditStore
-from worker_manager.wiring.actions import caller_of, runs_of
+from worker_manager.wiring.actions import caller_of, new_lease_id, runs_of
 from worker_manager.wiring.backends import backend_of, quarantines_of, registry_of
 from worker_manager.wiring.base import Base, later, now
 
@@ -41,8 +39,3 @@ def acting() -> ActDeps:
         clock=now,
         new_lease_id=new_lease_id,
     )
-
-
-def new_lease_id() -> str:
-    """A random slugid."""
-    return derived_slugid(secrets.token_hex(16))

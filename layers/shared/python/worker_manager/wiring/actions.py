@@ -5,11 +5,13 @@ Where to read next: ``registry`` and ``loops``, which use it.
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 from worker_manager.actions.catalogue import Catalogue
 from worker_manager.actions.hosts import Hosts
 from worker_manager.actions.ledger import Runs
+from worker_manager.core.ids import derived_slugid
 from worker_manager.settings import TABLE_VARIABLES
 from worker_manager.store.action_table import ActionTable
 
@@ -47,3 +49,8 @@ def runs_of(base: Base, registry: Registry) -> Runs:
         announce=base.outbox.send,
         comes_back=base.timing.comes_back,
     )
+
+
+def new_lease_id() -> str:
+    """A random slugid."""
+    return derived_slugid(secrets.token_hex(16))

@@ -22,15 +22,15 @@ from worker_manager.core.errors import MalformedSecretError, ProviderNotReadyErr
 from worker_manager.mail import ONE_ATTEMPT, SesMailer
 from worker_manager.providers.protocol import Setup
 from worker_manager.providers.registry import CLOUDS, load_cloud
-from worker_manager.reconcile.deps import Deps
+from worker_manager.reconcile.deps import Deps, Ledger
 from worker_manager.reconcile.expire import Keeper
 from worker_manager.reconcile.mailing import Post
 from worker_manager.reconcile.provider_status import provider_failed, provider_recovered
-from worker_manager.settings import MissingSettingError
+from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
 from worker_manager.store.mail import MailStore
 from worker_manager.store.provider_status import Activity
 from worker_manager.telemetry import logger
-from worker_manager.wiring.base import Base, not_given, now
+from worker_manager.wiring.base import Base, later, not_given, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,8 +96,19 @@ class Loop(Base):
                 if self.has("WM_BUCKET")
                 else None
             ),
+            ledger=self._ledger(),
         )
         return replace(without, provider=self._cloud(without))
+
+    def _ledger(self) -> Ledger | None:
+        """The runs of actions, where the function was given them."""
+        if not self.has(TABLE_VARIABLES["actions"]):
+            return None
+        # One of the functions needs them, and it seldom.
+        from worker_manager.wiring.actions import new_lease_id, runs_of  # noqa: PLC0415
+        from worker_manager.wiring.backends import registry_of  # noqa: PLC0415
+
+        return Ledger(later(lambda: runs_of(self, registry_of(self))), new_lease_id)
 
     def _cloud(self, deps: Deps) -> CloudProvider:
         """The provider, built anew; what stands in for it where the function was given none."""
