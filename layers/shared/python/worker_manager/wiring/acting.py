@@ -13,7 +13,7 @@ from worker_manager.reconcile.act import ActDeps
 from worker_manager.store.audit import AuditStore
 from worker_manager.wiring.actions import caller_of, new_lease_id, runs_of
 from worker_manager.wiring.backends import backend_of, quarantines_of, registry_of
-from worker_manager.wiring.base import Base, later, now
+from worker_manager.wiring.base import SENDERS, Base, later, now
 
 
 @cache
@@ -35,7 +35,7 @@ def acting() -> ActDeps:
             provider_id: SqsSender(sqs, urls["advance"])
             for provider_id, urls in base.settings.provider_queues.items()
         },
-        act=base.senders()["act"],
+        act=SqsSender(sqs, base.settings.required(SENDERS["act"])),
         clock=now,
         new_lease_id=new_lease_id,
     )
