@@ -57,11 +57,19 @@ class Climber:
         if host is None:
             return await lease.resolve(FAILED, f"this agent knows no machine of {run.target}")
         attempts = list(run.attempts)
-        if attempts and attempts[-1].result == UNKNOWN:
-            enough = await self._look_after(lease, host, attempts[-1])
-            if enough is not None:
-                return await lease.resolve(SUCCEEDED, enough)
+        enough = await self._done_before(lease, host, attempts)
+        if enough is not None:
+            return await lease.resolve(SUCCEEDED, enough)
         return await self._go_on(lease, host, attempts)
+
+    async def _done_before(self, lease: Lease, host: Host, attempts: list[Attempt]) -> str | None:
+        """Why nothing more is to be done after what others tried, in words; ``None`` if it is."""
+        last = attempts[-1] if attempts else None
+        if last is None or last.method == Rung.TICKET:
+            return None
+        if last.result == "ok":
+            return f"{host.title} came up after attempt {last.number} ({last.method})"
+        return await self._look_after(lease, host, last) if last.result == UNKNOWN else None
 
     async def _go_on(self, lease: Lease, host: Host, attempts: list[Attempt]) -> None:
         for rung in ladder.left(host, attempts):
@@ -121,8 +129,6 @@ class Climber:
     async def _look_after(self, lease: Lease, host: Host, attempt: Attempt) -> str | None:
         """Whether what may have been done is enough, in words; ``None`` if it is not."""
         told = f"attempt {attempt.number} ({attempt.method}) may have been done"
-        if attempt.method == Rung.TICKET:
-            return None
         await lease.log(f"{told}: {host.title} is looked at")
         try:
             await self.rungs.restore_power(attempt.method, host)

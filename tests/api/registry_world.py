@@ -36,9 +36,14 @@ class RegistryApi(Api):
     """Requests are signed by ``test/root``, who may do everything, or by those of ``clients``."""
 
     def __init__(
-        self, tables: Tables, *, root_url: str = ROOT_URL, clients: Sequence[Client] = ()
+        self,
+        tables: Tables,
+        *,
+        root_url: str = ROOT_URL,
+        clients: Sequence[Client] = (),
+        clock: Clock | None = None,
     ) -> None:
-        self.clock = Clock()
+        self.clock = clock or Clock()
         super().__init__(tables, self.clock, root_url)
         behind = self.deps
         self.registry = a_registry(tables)

@@ -13,6 +13,7 @@ from pysnmp.hlapi.v3arch import asyncio as snmp
 from pysnmp.proto import errind
 
 from worker_manager_agent.failures import NotDoneError
+from worker_manager_agent.rungs.wholly import wholly
 
 if TYPE_CHECKING:
     from worker_manager_agent.inventory import Pdu, SnmpUser
@@ -44,14 +45,7 @@ async def reboot(facts: Pdu) -> str:
 
 async def off_and_on(facts: Pdu) -> str:
     """Switch the outlet off, wait, and switch it on; it is never left off by being stopped."""
-    await _set(facts, OFF, "off")
-    switching_on = asyncio.create_task(_on_again(facts))
-    try:
-        await asyncio.shield(switching_on)
-    except asyncio.CancelledError:
-        await switching_on
-        raise
-    return "switched off and on"
+    return await wholly(_off_and_on(facts))
 
 
 async def turn_on(facts: Pdu) -> None:
@@ -59,9 +53,11 @@ async def turn_on(facts: Pdu) -> None:
     await _set(facts, ON, "on")
 
 
-async def _on_again(facts: Pdu) -> None:
+async def _off_and_on(facts: Pdu) -> str:
+    await _set(facts, OFF, "off")
     await asyncio.sleep(facts.off_seconds)
     await turn_on(facts)
+    return "switched off and on"
 
 
 async def _set(facts: Pdu, value: int, words: str) -> str:

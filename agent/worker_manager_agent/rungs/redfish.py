@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from worker_manager_agent.failures import NotDoneError
+from worker_manager_agent.rungs.wholly import wholly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,13 +60,7 @@ async def cycle(facts: Redfish, http: aiohttp.ClientSession) -> str:
         return await _ask(facts, http, system, "On")
     if system.allowed is not None and system.allows("PowerCycle"):
         return await _ask(facts, http, system, "PowerCycle")
-    await _ask(facts, http, system, "ForceOff")
-    switching_on = asyncio.create_task(_on_again(facts, http, system))
-    try:
-        return await asyncio.shield(switching_on)
-    except asyncio.CancelledError:
-        await switching_on
-        raise
+    return await wholly(_off_and_on(facts, http, system))
 
 
 async def turn_on(facts: Redfish, http: aiohttp.ClientSession) -> None:
@@ -75,7 +70,8 @@ async def turn_on(facts: Redfish, http: aiohttp.ClientSession) -> None:
         await _ask(facts, http, system, "On")
 
 
-async def _on_again(facts: Redfish, http: aiohttp.ClientSession, system: _System) -> str:
+async def _off_and_on(facts: Redfish, http: aiohttp.ClientSession, system: _System) -> str:
+    await _ask(facts, http, system, "ForceOff")
     await asyncio.sleep(facts.off_seconds)
     for _ in range(ON_TRIES - 1):
         with contextlib.suppress(NotDoneError):
@@ -138,7 +134,7 @@ async def _request(
         allow_redirects=False,
         timeout=aiohttp.ClientTimeout(total=facts.timeout_seconds),
     ) as response:
-        if method != "GET":
+        if method != "GET" or response.status != 200:
             return response.status, None
         if (response.content_length or 0) > LONGEST_ANSWER:
             raise ValueError("the answer is too long")
