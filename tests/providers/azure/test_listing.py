@@ -35,6 +35,8 @@ def vm(state: str, **tags: str) -> dict[str, Any]:
         ("Succeeded", RunTime("running"), RUNNING),
         ("Succeeded", RunTime(), RUNNING),
         ("Updating", RunTime("running"), RUNNING),
+        ("Updating", RunTime("stopping"), RUNNING),
+        ("Updating", RunTime("deallocating"), STOPPED),
         ("NeverHeardOf", RunTime("neverHeardOf"), RUNNING),
         ("Succeeded", RunTime("stopping"), STOPPED),
         ("Succeeded", RunTime("stopped"), STOPPED),

@@ -32,6 +32,8 @@ FAILED = frozenset({"failed", "canceled"})
 """Provisioning states of a machine that was given up, though it may run."""
 
 _POWERED_OFF = frozenset({"stopping", "stopped", "deallocating", "deallocated"})
+_RESTARTING = frozenset({("updating", "stopping"), ("updating", "stopped")})
+"""What may be a restart under way; one that is switched off shows as such when Azure is done."""
 _POWERED_ON = frozenset({"starting", "running"})
 
 
@@ -99,7 +101,7 @@ def status(vm: Json, seen: RunTime) -> MachineStatus:
     state = provisioning_state(vm)
     if state == "deleting":
         return MachineStatus.STOPPING
-    if seen.power in _POWERED_OFF:
+    if seen.power in _POWERED_OFF and (state, seen.power) not in _RESTARTING:
         return MachineStatus.STOPPED
     if state == "creating" or (state in FAILED and not _may_work(vm, seen)):
         return MachineStatus.PENDING
