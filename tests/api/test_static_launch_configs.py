@@ -109,8 +109,10 @@ class TestDefining:
     def test_it_is_listed_with_the_capacity_of_its_workers(self, api: Api) -> None:
         define(api)
         enter(api)
-        [told] = api.ok("GET", CONFIGS)["workerPoolLaunchConfigs"]
-        assert told["capacity"]["running"] == 1
+        for state in ("requested", "running"):
+            [told] = api.ok("GET", CONFIGS)["workerPoolLaunchConfigs"]
+            assert {name: count for name, count in told["capacity"].items() if count} == {state: 1}
+            register(api)
 
     def test_it_cannot_be_paused_as_nobody_launches_anything(self, api: Api) -> None:
         name = define(api)

@@ -101,7 +101,11 @@ def test_is_not_registered_after_its_end(api: Api, clock: Clock) -> None:
     assert "has expired" in register(api).message
 
 
-def test_tells_nobody(api: Api) -> None:
+def test_tells_of_its_first_registration_only(api: Api, clock: Clock) -> None:
     api.bus.events.clear()
-    register(api)
-    assert api.bus.events == []
+    for _ in range(2):
+        register(api)
+        clock.advance(hours=1)
+    [event] = api.bus.events
+    assert (event["name"], event["detail"]["reason"]) == ("worker-running", "registered")
+    assert row(api).unsent == ()

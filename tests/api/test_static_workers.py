@@ -44,7 +44,7 @@ def racks(api: Api) -> Api:
 
 
 class TestCreating:
-    def test_a_worker_runs_from_the_start(self, racks: Api) -> None:
+    def test_a_worker_is_created_and_does_not_run_before_it_registers(self, racks: Api) -> None:
         created = racks.ok("PUT", PATH, a_body())
         assert created == {
             "workerPoolId": "proj-x/pool-1",
@@ -55,7 +55,7 @@ class TestCreating:
             "expires": "2026-02-01T00:00:00.000Z",
             "lastModified": "2026-01-02T03:04:05.000Z",
             "lastChecked": "2026-01-02T03:04:05.000Z",
-            "state": "running",
+            "state": "created",
             "capacity": 2,
         }
         assert racks.ok("GET", PATH) == created
@@ -99,9 +99,10 @@ class TestCreating:
         clock.advance(hours=1)
         racks.ok("PUT", PATH, a_body(providerInfo={"staticSecret": OTHER}, capacity=1))
         worker = row(racks)
-        assert worker.state is State.RUNNING
+        assert worker.state is State.CREATED
         assert worker.created == clock.now
-        assert worker.stop_reason is None
+        assert (worker.registered, worker.registrations) == (None, ())
+        assert (worker.stop_reason, worker.stopped_by) == (None, None)
         assert worker.stopping_since is None
         assert matches(OTHER, worker.identity["staticSecretHash"])
         assert list(racks.deps.stores.workers.live("proj-x/pool-1")) != []

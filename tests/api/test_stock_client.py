@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 POOL = "proj-x/pool-1"
 RACKS = "proj-x/racks"
-SECRET = "s" * 44
+SECRET, NEXT_SECRET, LAST_SECRET = "s" * 44, "t" * 44, "u" * 44
 
 
 def now() -> datetime:
@@ -173,8 +173,7 @@ def test_a_static_worker_is_entered_changed_and_registered(service: Service) -> 
         "capacity": 1,
         "providerInfo": {"staticSecret": SECRET},
     }
-    created = client.createWorker(*key, body)
-    assert created["state"] == "running"
+    assert client.createWorker(*key, body)["state"] == "created"
     assert client.updateWorker(*key, body | {"capacity": 2})["capacity"] == 2
     registration = {
         "workerPoolId": RACKS,
@@ -183,11 +182,23 @@ def test_a_static_worker_is_entered_changed_and_registered(service: Service) -> 
         "workerId": "box-1",
         "workerIdentityProof": {"staticSecret": SECRET},
     }
-    registered = service.client({}).registerWorker(registration)
+    machine = service.client({})
+    registered = machine.registerWorker(registration)
     assert registered["workerConfig"] == {"speed": 1}
     assert service.client(registered["credentials"]).shouldWorkerTerminate(*key)
+    rotated = client.updateWorker(*key, {"providerInfo": {"staticSecret": NEXT_SECRET}})
+    assert rotated["state"] == "running"
+    assert rotated["previousSecretValidUntil"] > to_wire(now() + timedelta(hours=23))
+    assert machine.registerWorker(registration)["workerConfig"] == {"speed": 1}
     client.removeWorker(*key)
     assert client.worker(*key)["state"] == "stopped"
+    anew = client.createWorker(*key, {**body, "providerInfo": {"staticSecret": LAST_SECRET}})
+    assert (anew["state"], "stoppedBy" in anew) == ("created", False)
+    with pytest.raises(taskcluster.exceptions.TaskclusterRestFailure):
+        machine.registerWorker(registration)
+    registration["workerIdentityProof"] = {"staticSecret": LAST_SECRET}
+    machine.registerWorker(registration)
+    assert client.worker(*key)["state"] == "running"
 
 
 def test_a_signed_url_opens_what_it_was_made_for(service: Service) -> None:

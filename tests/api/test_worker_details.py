@@ -102,6 +102,7 @@ def test_every_part_says_whose_word_it_is(api: RegistryApi) -> None:
         "lastModified": to_wire(NOW - HOUR),
         "lastChecked": to_wire(NOW - HOUR),
         "registered": to_wire(NOW - HOUR / 2),
+        "registrations": [to_wire(NOW - HOUR / 2)],
         "bootTime": to_wire(NOW - HOUR),
         "decisionId": "t-1",
         "shouldTerminate": {"terminate": False, "reason": "needed", "decided": now},

@@ -1,10 +1,25 @@
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker_manager.identity.static import hash_secret, matches
+from tests.factories import NOW
+from worker_manager.identity.static import (
+    cut_short,
+    first_identity,
+    hash_secret,
+    is_valid,
+    matches,
+    previous_until,
+    rotated,
+)
+
+if TYPE_CHECKING:
+    from worker_manager.core.model import Json
 
 SECRET = "pE3sVxkwQ8mZ1a-bC_dEfGhIjKlMnOpQrStUvWxYz012"
 
@@ -53,3 +68,49 @@ def test_a_stored_text_that_is_not_ours_is_a_fault_and_no_match(stored: str) -> 
 @given(st.text(), st.text(), st.text("ab-_", min_size=1))
 def test_only_the_same_secret_matches(one: str, other: str, salt: str) -> None:
     assert matches(other, hash_secret(one, salt)) is (one == other)
+
+
+HOUR = timedelta(hours=1)
+_STEPS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(0, 2)), max_size=8
+)
+
+
+@given(_STEPS)
+def test_whatever_is_rotated_only_the_latest_two_are_valid_and_the_older_for_its_time(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    """Steps: the next secret, for how many hours the one before stays, how many hours pass."""
+    identity, now = first_identity("first", salt="0"), NOW
+    current, previous, until = "first", "", NOW
+    for number, (secret, stays, passed) in enumerate(steps, 1):
+        identity = rotated(identity, secret, salt=str(number), until=now + stays * HOUR, now=now)
+        if secret != current:
+            current, previous, until = secret, current, now + stays * HOUR
+        now += passed * HOUR
+        expected = {current} | ({previous} if until > now else set())
+        valid = {one for one in ("first", "a", "b", "c", "") if is_valid(one, identity, now)}
+        assert valid == expected
+        assert previous_until(identity, now) == (until if until > now else None)
+
+
+@pytest.mark.parametrize(("hours", "left"), [(-1, None), (0, None), (1, 1), (2, 2), (3, 2)])
+def test_the_end_of_a_previous_secret_may_come_earlier_and_never_later(
+    hours: int, left: int | None
+) -> None:
+    identity = _of_two(until=2)
+    after = cut_short(identity, until=NOW + hours * HOUR, now=NOW)
+    assert previous_until(after, NOW) == (None if left is None else NOW + left * HOUR)
+    assert is_valid("old", after, NOW) is (left is not None)
+    assert is_valid("new", after, NOW)
+
+
+def test_where_there_is_no_previous_secret_none_ends() -> None:
+    identity = first_identity("first", salt="0")
+    assert cut_short(identity, until=NOW + HOUR, now=NOW) == identity
+    assert cut_short({}, until=NOW, now=NOW) == {}
+
+
+def _of_two(*, until: int) -> Json:
+    identity = first_identity("old", salt="0")
+    return rotated(identity, "new", salt="1", until=NOW + until * HOUR, now=NOW)

@@ -145,6 +145,8 @@ def a_static_worker(worker_id: str = "rack-1", **overrides: Any) -> Worker:
         "launch_config_id": None,
         "group": "racks",
         "expires": NOW + 2 * HOUR,
+        "registered": NOW - HOUR,
+        "registrations": (NOW - HOUR,),
     }
     return a_worker(worker_id, **(values | overrides))
 

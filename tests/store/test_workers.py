@@ -367,9 +367,9 @@ def test_pages_of_any_size_cover_every_worker_once(store: WorkerStore, limit: in
     )
 
     everybody = every_page(store, limit)
-    assert len(everybody) == len(set(everybody)) == 16
+    assert len(everybody) == len(set(everybody)) == 20
     for group in groups:
-        assert every_page(store, limit, group) == [f"{group}#i-{number}" for number in range(4)]
+        assert every_page(store, limit, group) == [f"{group}#i-{number}" for number in range(5)]
 
 
 @pytest.mark.parametrize("after", ["a#i-1", "b#i-1", "c#i-1", "\uffff"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from worker_manager.api.schemas import WorkerFull, WorkerPoolError, WorkerPoolFull
 from worker_manager.core.model import State
+from worker_manager.core.surplus import has_current_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,21 +18,24 @@ if TYPE_CHECKING:
     from worker_manager.api.provider_schemas import ProviderStatus
     from worker_manager.core.model import Json, Pool, PoolError, Worker
 
-COUNTED = (State.REQUESTED, State.RUNNING, State.STOPPING, State.STOPPED)
+STATE = rf"^({'|'.join(State)}|standalone)$"
+"""Of a worker, in a query; standalone are those that have no row of ours."""
+_COUNTED = {state: state for state in State} | {State.CREATED: State.REQUESTED}
+"""As what each is counted: who never registered is waited for, whoever was to set it up."""
 
 
 def counts(states: Iterable[tuple[State, int]]) -> dict[str, int]:
     """The nine counts, by Python name, of workers given as state and capacity."""
-    number = dict.fromkeys(COUNTED, 0)
-    capacity = dict.fromkeys(COUNTED, 0)
+    number = dict.fromkeys(_COUNTED.values(), 0)
+    capacity = dict.fromkeys(_COUNTED.values(), 0)
     for state, tasks in states:
-        number[state] += 1
-        capacity[state] += tasks
+        number[_COUNTED[state]] += 1
+        capacity[_COUNTED[state]] += tasks
     current = sum(capacity.values()) - capacity[State.STOPPED]
     return (
         {"current_capacity": current}
-        | {f"{state}_count": number[state] for state in COUNTED}
-        | {f"{state}_capacity": capacity[state] for state in COUNTED}
+        | {f"{state}_count": number[state] for state in number}
+        | {f"{state}_capacity": capacity[state] for state in number}
     )
 
 
@@ -59,9 +63,16 @@ def pool_full(
     )
 
 
-def worker_full(worker: Worker, *, expires: datetime, last_checked: datetime) -> WorkerFull:
-    """A worker; when it was last checked, and so expires, its location knows."""
-    optional = {
+def worker_full(
+    worker: Worker, *, expires: datetime, last_checked: datetime, **also: Any
+) -> WorkerFull:
+    """A worker; when it was last checked, and so expires, its location knows.
+
+    ``also`` is what only static ones have; what is ``None`` is left out.
+    """
+    optional = also | {
+        "last_registered": worker.registered,
+        "boot_time": worker.boot_time,
         "launch_config_id": worker.launch_config_id,
         "decision_id": worker.decision,
         "stop_reason": worker.stop_reason,
@@ -80,6 +91,20 @@ def worker_full(worker: Worker, *, expires: datetime, last_checked: datetime) ->
         capacity=worker.capacity,
         **{name: value for name, value in optional.items() if value is not None},
     )
+
+
+def currency(worker: Worker, pool: Pool | None) -> dict[str, Any]:
+    """Which launch config a static worker has, and whether its pool's is the same.
+
+    Nothing where neither has any: what such a pool says is not kept with who got it.
+    """
+    active = {head.launch_config_id for head in pool.heads} if pool else set()
+    if worker.launch_config_id is None and not active:
+        return {}
+    told: dict[str, Any] = {"has_current_launch_config": has_current_config(worker, active)}
+    if worker.launch_config_id is not None:
+        told["launch_config_id"] = worker.launch_config_id
+    return told
 
 
 def pool_error(error: PoolError) -> WorkerPoolError:

@@ -16,14 +16,15 @@ from worker_manager.api.schemas import (
     StaticProof,
     TokenProof,
 )
-from worker_manager.api.static_workers import SECRET
 from worker_manager.core.errors import ProofError, ProofUnavailableError
 from worker_manager.core.model import Location, State, Worker, WorkerKey
 from worker_manager.identity.aws import verify_document
-from worker_manager.identity.static import matches
+from worker_manager.identity.static import is_current, is_valid
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from worker_manager.api.deps import ApiDeps
 
 
@@ -92,8 +93,7 @@ def _check(body: RegisterWorkerRequest, worker: Worker, deps: ApiDeps) -> None:
         case "aws", AwsProof() as proof:
             verify_document(proof.model_dump(), worker, deps.trusted_keys)
         case "static", StaticProof() as proof:
-            if not matches(proof.static_secret, worker.identity.get(SECRET)):
-                raise ProofError("the static secret is another")
+            _check_secret(proof.static_secret, worker, deps.clock())
         case "google", TokenProof() as proof:
             from worker_manager.identity.google import verify_token  # noqa: PLC0415
 
@@ -114,3 +114,17 @@ def _check(body: RegisterWorkerRequest, worker: Worker, deps: ApiDeps) -> None:
             )
         case _:
             raise ProofError(f"this is no proof for a provider of type {provider.provider_type}")
+
+
+def _check_secret(secret: str, worker: Worker, now: datetime) -> None:
+    """A rotation is over for a machine once it has the new secret: until then our log tells."""
+    if not is_valid(secret, worker.identity, now):
+        raise ProofError("the static secret is another")
+    if not is_current(secret, worker.identity):
+        key = worker.key
+        logger.info(
+            "registered with the previous secret",
+            pool=key.pool_id,
+            group=key.group,
+            worker=key.worker_id,
+        )

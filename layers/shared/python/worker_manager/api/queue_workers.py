@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from worker_manager.api import paging
+from worker_manager.api.conversions import STATE
 from worker_manager.api.refusals import not_found
 from worker_manager.api.routing import PAGING, Call, Route
 from worker_manager.api.view_schemas import (
@@ -257,7 +258,7 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
             **PAGING,
             "launchConfigId": IDENTIFIER,
             "quarantined": r"^(true|false)$",
-            "workerState": r"^(requested|running|stopping|stopped|standalone)$",
+            "workerState": STATE,
         },
         response=ListWorkersResponse,
         stability="experimental",

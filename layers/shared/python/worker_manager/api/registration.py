@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import proofs
+from worker_manager.api.conversions import currency
 from worker_manager.api.definitions import ATTEMPTS, after_commit
 from worker_manager.api.refusals import Refusal, input_error, not_found, unavailable
 from worker_manager.api.renewal import credentials_for, lifetime
@@ -97,7 +98,7 @@ def _changes(
     """What registering does to the row, refused where its state does not allow it."""
     changes: dict[str, Any] = {"deadline": whole_milliseconds(now + lifetime(worker, deps))}
     boot = None if body.system_boot_time is None else whole_milliseconds(body.system_boot_time)
-    if worker.state is State.REQUESTED:
+    if worker.state in (State.REQUESTED, State.CREATED):
         return changes | with_event(
             worker,
             WORKER_RUNNING,
@@ -137,16 +138,22 @@ def _is_repeat(worker: Worker, boot: datetime | None, deps: ApiDeps, now: dateti
 
 
 def _tell(before: Worker, after: Worker, deps: ApiDeps, now: datetime) -> None:
-    if before.state is not State.REQUESTED:
+    if before.state is State.RUNNING:
         return
     key = after.key
-    meter.registered(after)
     logger.info("worker registered", pool=key.pool_id, group=key.group, worker=key.worker_id)
-    if after.launch_config_id is not None:
-        with after_commit("counting a registration"):
-            deps.stores.health.add(key.pool_id, after.launch_config_id, now, registered=1)
+    if before.state is State.REQUESTED:
+        _count(after, deps, now)
     with after_commit("publishing a registration"):
         deps.outbox.send_workers([after])
+
+
+def _count(worker: Worker, deps: ApiDeps, now: datetime) -> None:
+    """How long a machine that we ordered took; when somebody turns theirs on says nothing."""
+    meter.registered(worker)
+    if worker.launch_config_id is not None:
+        with after_commit("counting a registration"):
+            deps.stores.health.add(worker.key.pool_id, worker.launch_config_id, now, registered=1)
 
 
 def _answer(
@@ -161,6 +168,7 @@ def _answer(
         credentials=credentials_for(worker, deps, now=now, expires=worker.deadline),
         worker_config=config.get("workerConfig", {}),
         secret=secret,
+        **(currency(worker, pool) if is_static else {}),
     )
 
 

@@ -19,7 +19,6 @@ from worker_manager.api.validation import (
     Identifier,
     Moment,
     PoolId,
-    PositiveNumber,
     Secret,
     ShortText,
     Wire,
@@ -120,32 +119,14 @@ class ProviderList(Answer):
     continuation_token: str | None = None
 
 
-class StaticProviderInfo(Wire):
-    """What a static worker proves itself with."""
-
-    static_secret: Secret
-
-
-class UpdateWorkerRequest(Wire):
-    """What is to change of a worker that somebody set up by hand."""
-
-    expires: Moment | None = None
-    capacity: PositiveNumber | None = None
-    provider_info: StaticProviderInfo | None = None
-
-
-class CreateWorkerRequest(UpdateWorkerRequest):
-    """A worker that somebody sets up by hand."""
-
-    expires: Moment
-
-
 class WorkerFull(Answer):
     """A worker as the worker manager knows it.
 
     ``decisionId`` names the decision that made it (getWorkerPoolDecision); of one that ends,
     ``stopReason`` says why and ``stoppedBy`` who decided: a client id, ``worker-manager`` or the
-    ``cloud``.
+    ``cloud``.  Of a static worker ``hasCurrentLaunchConfig`` says whether the launch config that it
+    registered with is its pool's, and ``previousSecretValidUntil`` for how long its old secret is
+    taken beside the new one.
     """
 
     worker_pool_id: PoolId
@@ -162,6 +143,10 @@ class WorkerFull(Answer):
     decision_id: str | None = None
     stop_reason: str | None = None
     stopped_by: str | None = None
+    last_registered: Moment | None = None
+    boot_time: Moment | None = None
+    has_current_launch_config: bool | None = None
+    previous_secret_valid_until: Moment | None = None
 
 
 class WorkerList(Answer):
@@ -240,9 +225,14 @@ class ReregisterWorkerResponse(Answer):
 
 
 class RegisterWorkerResponse(ReregisterWorkerResponse):
-    """The first credentials, and how the worker is to be configured."""
+    """The first credentials, and how the worker is to be configured.
+
+    Static workers also hear which launch config that is, and whether it is still their pool's.
+    """
 
     worker_config: dict[str, Any]
+    launch_config_id: Identifier | None = None
+    has_current_launch_config: bool | None = None
 
 
 class ReportWorkerErrorRequest(Wire):

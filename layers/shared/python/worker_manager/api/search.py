@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from worker_manager.api import paging
+from worker_manager.api.conversions import STATE
 from worker_manager.api.everyone import take
 from worker_manager.api.found import Place, Wanted
 from worker_manager.api.machines import verdicts_on
@@ -121,7 +122,7 @@ SEARCH_ROUTES: tuple[Route[RegistryDeps], ...] = (
             "workerGroup": IDENTIFIER,
             "taskQueueId": POOL_ID,
             "provisionerId": IDENTIFIER,
-            "state": r"^(requested|running|stopping|stopped|standalone)$",
+            "state": STATE,
             "quarantined": r"^(true|false)$",
             "health": r"^(ok|failing|silent|unknown|gone)$",
             "providerId": IDENTIFIER,

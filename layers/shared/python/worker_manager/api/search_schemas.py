@@ -97,7 +97,10 @@ class Standing(Answer):
 
 
 class ManagedPart(Part):
-    """What the worker manager knows of a worker that it made, or that was set up with it."""
+    """What the worker manager knows of a worker that it made, or that was set up with it.
+
+    ``registrations`` are those of the last day, the latest twelve at most.
+    """
 
     state: StateName
     provider_id: Identifier
@@ -109,6 +112,7 @@ class ManagedPart(Part):
     last_checked: Moment
     expires: Moment | None = None
     registered: Moment | None = None
+    registrations: list[Moment] | None = None
     boot_time: Moment | None = None
     decision_id: str | None = None
     stop_reason: str | None = None

@@ -1,10 +1,13 @@
 """Workers that somebody sets up by hand, and the secret with which they prove themselves.
 
-Only a salted hash of the secret is kept (Q5).  Where to read next: ``identity.static``.
+Only a salted hash of the secret is kept (Q5).  One that never registered is ``created``, whatever
+its machine does; from then on it is ``running`` until somebody or its end stops it.
+Where to read next: ``identity.static``.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import audit
@@ -12,20 +15,23 @@ from worker_manager.api.definitions import ATTEMPTS, after_commit
 from worker_manager.api.providers import existing_provider
 from worker_manager.api.refusals import Refusal, input_error, unavailable
 from worker_manager.api.routing import Call, Route
-from worker_manager.api.schemas import CreateWorkerRequest, UpdateWorkerRequest, WorkerFull
+from worker_manager.api.schemas import WorkerFull
+from worker_manager.api.static_schemas import CreateWorkerRequest, UpdateWorkerRequest
 from worker_manager.api.worker_pools import existing_pool
 from worker_manager.api.workers import Display, existing_worker, key_of
 from worker_manager.core.lifecycle import expiry
 from worker_manager.core.model import Location, State, Worker
 from worker_manager.core.moments import whole_milliseconds
-from worker_manager.identity.static import hash_secret, matches
+from worker_manager.identity.static import cut_short, first_identity, is_current, rotated
 
 if TYPE_CHECKING:
-    from worker_manager.api.deps import ApiDeps
-    from worker_manager.core.model import Pool
+    from datetime import datetime
 
-SECRET = "staticSecretHash"
-"""Key of the secret's hash in a worker's ``identity``."""
+    from worker_manager.api.deps import ApiDeps
+    from worker_manager.core.model import Json, Pool
+
+PREVIOUS_VALID = timedelta(days=1)
+"""How long an old secret is taken beside the new one, unless somebody says otherwise."""
 
 NOWHERE = Location("")
 """The location of what no cloud lists."""
@@ -88,14 +94,22 @@ def _changes(worker: Worker, body: UpdateWorkerRequest, deps: ApiDeps) -> dict[s
     changes: dict[str, Any] = {"modified": now}
     if body.capacity is not None:
         changes["capacity"] = body.capacity
-    secret = _secret(body)
-    if secret is not None and not matches(secret, worker.identity.get(SECRET)):
-        changes["identity"] = {SECRET: hash_secret(secret, deps.new_slugid())}
+    changes["identity"] = _identity(worker, body, deps, now)
     if body.expires is not None:
         changes["expires"] = whole_milliseconds(body.expires)
         if body.expires <= now and worker.state is not State.STOPPED:
             changes |= expiry(worker, at=now)
     return changes
+
+
+def _identity(worker: Worker, body: UpdateWorkerRequest, deps: ApiDeps, now: datetime) -> Json:
+    """The secrets that a worker has from now on."""
+    secret, seconds = _secret(body), body.previous_secret_valid_seconds
+    until = now + (PREVIOUS_VALID if seconds is None else timedelta(seconds=seconds))
+    identity = worker.identity
+    if secret is not None:
+        identity = rotated(identity, secret, salt=deps.new_slugid(), until=until, now=now)
+    return identity if seconds is None else cut_short(identity, until=until, now=now)
 
 
 def _require_static(deps: ApiDeps, pool: Pool) -> None:
@@ -106,7 +120,7 @@ def _require_static(deps: ApiDeps, pool: Pool) -> None:
         )
 
 
-def _secret(body: UpdateWorkerRequest) -> str | None:
+def _secret(body: CreateWorkerRequest | UpdateWorkerRequest) -> str | None:
     return body.provider_info.static_secret if body.provider_info else None
 
 
@@ -117,22 +131,22 @@ def _new(call: Call, deps: ApiDeps, pool: Pool, *, secret: str) -> Worker:
         key=key_of(call),
         provider_id=pool.provider_id,
         location=NOWHERE,
-        state=State.RUNNING,
+        state=State.CREATED,
         capacity=body.capacity or 1,
         created=now,
         modified=now,
         expires=whole_milliseconds(body.expires),
         launch_config_id=current_launch_config(pool),
-        identity={SECRET: hash_secret(secret, deps.new_slugid())},
+        identity=first_identity(secret, salt=deps.new_slugid()),
     )
 
 
 def _same(there: Worker, asked: Worker, secret: str) -> Worker:
     is_same = (
-        there.state is State.RUNNING
+        there.state in (State.CREATED, State.RUNNING)
         and (there.provider_id, there.capacity, there.expires)
         == (asked.provider_id, asked.capacity, asked.expires)
-        and matches(secret, there.identity.get(SECRET))
+        and is_current(secret, there.identity)
     )
     if not is_same:
         raise Refusal("RequestConflict", "Worker already exists")
@@ -149,6 +163,7 @@ def _begin_anew(call: Call, deps: ApiDeps, stopped: Worker, worker: Worker) -> W
             "quarantine_until",
             "stopping_since",
             "stop_reason",
+            "stopped_by",
             "secret_hash",
             "previous_secret_hash",
             "secret_rotated",
@@ -166,6 +181,7 @@ def _begin_anew(call: Call, deps: ApiDeps, stopped: Worker, worker: Worker) -> W
         expires=worker.expires,
         launch_config_id=worker.launch_config_id,
         identity=worker.identity,
+        registrations=(),
         surplus=None,
         **nothing,
     )

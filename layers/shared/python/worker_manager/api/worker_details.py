@@ -25,6 +25,7 @@ from worker_manager.api.search_schemas import (
 )
 from worker_manager.api.worker_figures import worker_figures
 from worker_manager.core.errors import QueueUnavailableError
+from worker_manager.core.lifecycle import registrations_until
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.registry.changes import RECENT
 from worker_manager.registry.windows import worker_expires
@@ -118,6 +119,7 @@ def _managed(row: Worker, deps: RegistryDeps) -> ManagedPart:
             launch_config_id=row.launch_config_id,
             expires=row.expires,
             registered=row.registered,
+            registrations=list(registrations_until(row, deps.clock())) or None,
             boot_time=row.boot_time,
             decision_id=row.decision,
             stop_reason=row.stop_reason,

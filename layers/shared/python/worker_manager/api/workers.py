@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import audit, paging
-from worker_manager.api.conversions import worker_full
+from worker_manager.api.conversions import STATE, currency, worker_full
 from worker_manager.api.definitions import ATTEMPTS, after_commit
 from worker_manager.api.providers import existing_provider
 from worker_manager.api.refusals import not_found, unavailable
@@ -23,6 +23,7 @@ from worker_manager.core.lifecycle import removal, told_to_go
 from worker_manager.core.messages import Terminate
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.core.moments import whole_milliseconds
+from worker_manager.identity.static import previous_until
 from worker_manager.queues import Message
 from worker_manager.store.worker_items import sort_key
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.api.deps import ApiDeps
-    from worker_manager.core.model import Location, Worker
+    from worker_manager.core.model import Location, Pool, Worker
 
 REMOVED = "workerManager.removeWorker API call"
 """Why a worker stopped that somebody removed, or that removed itself untold."""
@@ -78,12 +79,24 @@ class Display:
 
     deps: ApiDeps
     _complete: dict[tuple[str, Location], datetime | None] = field(default_factory=dict)
+    _pools: dict[str, Pool | None] = field(default_factory=dict)
 
     def show(self, worker: Worker) -> WorkerFull:
         """One worker."""
         checked = self._last_checked(worker)
         expires = worker.expires or checked + self.deps.timing.worker_kept
-        return worker_full(worker, expires=expires, last_checked=checked)
+        also = self._of_static(worker)
+        return worker_full(worker, expires=expires, last_checked=checked, **also)
+
+    def _of_static(self, worker: Worker) -> dict[str, Any]:
+        provider = self.deps.providers.get(worker.provider_id)
+        if provider is None or provider.provider_type != "static":
+            return {}
+        pool_id = worker.key.pool_id
+        if pool_id not in self._pools:
+            self._pools[pool_id] = self.deps.stores.pools.get(pool_id)
+        until = previous_until(worker.identity, self.deps.clock())
+        return currency(worker, self._pools[pool_id]) | {"previous_secret_valid_until": until}
 
     def _last_checked(self, worker: Worker) -> datetime:
         if worker.state is State.STOPPED or not worker.location:
@@ -266,7 +279,7 @@ ROUTES: tuple[Route[ApiDeps], ...] = (
         query={
             **PAGING,
             "launchConfigId": IDENTIFIER,
-            "state": r"^(requested|running|stopping|stopped|standalone)$",
+            "state": STATE,
         },
         response=WorkerList,
     ),

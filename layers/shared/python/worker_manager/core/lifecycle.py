@@ -40,8 +40,12 @@ EXPIRED = "expired"
 
 def registrations_with(worker: Worker, at: datetime) -> tuple[datetime, ...]:
     """A worker's registrations of the last day with one more, as many as are kept."""
-    lately = [one for one in worker.registrations if one > at - REGISTRATIONS_KEPT]
-    return (*lately, at)[-MOST_REGISTRATIONS:]
+    return (*registrations_until(worker, at), at)[-MOST_REGISTRATIONS:]
+
+
+def registrations_until(worker: Worker, at: datetime) -> tuple[datetime, ...]:
+    """A worker's registrations within a day before ``at``, as far as they are kept."""
+    return tuple(one for one in worker.registrations if one > at - REGISTRATIONS_KEPT)
 
 
 def expiry(worker: Worker, *, at: datetime) -> dict[str, Any]:

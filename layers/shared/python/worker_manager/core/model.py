@@ -30,8 +30,12 @@ DEFAULT_QUEUE_INACTIVITY = timedelta(seconds=7_200)
 
 
 class State(StrEnum):
-    """Where a worker is in its life, as the API shows it."""
+    """Where a worker is in its life, as the API shows it.
 
+    Only those that somebody set up are ever ``CREATED``: entered, and never registered since.
+    """
+
+    CREATED = "created"
     REQUESTED = "requested"
     RUNNING = "running"
     STOPPING = "stopping"

@@ -89,14 +89,18 @@ def decide_static(
     To them it means: restart, and register anew.  One that registered without any has an old one
     too, once its pool has one (``active``).
     """
-    expected: Collection[str | None] = active or {None}
     changes = []
     for worker in workers:
         if worker.state is not State.RUNNING or worker.is_quarantined(now):
             continue
-        goes = worker.launch_config_id not in expected
+        goes = not has_current_config(worker, active)
         changes.append((worker, Surplus(goes, ARCHIVED if goes else NEEDED, now)))
     return [(worker, surplus) for worker, surplus in changes if _differs(worker, surplus)]
+
+
+def has_current_config(worker: Worker, active: Collection[str]) -> bool:
+    """Whether a static worker has the launch config of its pool, or neither has any."""
+    return worker.launch_config_id in active if active else worker.launch_config_id is None
 
 
 def _is_current(worker: Worker, active: Collection[str]) -> bool:

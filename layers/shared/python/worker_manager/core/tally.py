@@ -73,7 +73,7 @@ def counts_of(worker: Worker, now: datetime) -> Counts:
         return Counts(stopping=worker.capacity)
     if worker.is_quarantined(now):
         return Counts(quarantined=worker.capacity)
-    if worker.state is State.REQUESTED:
+    if worker.state in (State.CREATED, State.REQUESTED):
         return Counts(requested=worker.capacity)
     return Counts(running=worker.capacity)
 

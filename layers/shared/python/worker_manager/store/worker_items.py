@@ -91,13 +91,25 @@ def to_worker(item: WorkerItem) -> Worker:
     return Worker(
         key=WorkerKey(item.worker_pool_id, group, worker_id),
         location=Location(location),
-        state=State(item.state),
+        state=state_of(item),
         identity=item.identity or {},
         registrations=_registrations(item),
         unsent=tuple(item.unsent or ()),
         surplus=_surplus(item.surplus),
         **given,
     )
+
+
+def state_of(item: WorkerItem) -> State:
+    """A worker's state.
+
+    Rows of static workers once said ``running`` from the start; one that never registered is not.
+    """
+    state = State(item.state)
+    is_nowhere = not item.location and (item.live or "#").startswith("#")
+    if state is State.RUNNING and is_nowhere and not item.attribute_values.get("registered"):
+        return State.CREATED
+    return state
 
 
 def _registrations_json(worker: Worker) -> list[str] | None:

@@ -16,7 +16,7 @@ from worker_manager.core.errors import ConflictError
 from worker_manager.core.lifecycle import was_never_made
 from worker_manager.core.model import Location, State, Worker, WorkerKey
 from worker_manager.store.transactions import commit, commit_many, is_condition_failure
-from worker_manager.store.worker_items import attributes, sort_key, to_worker
+from worker_manager.store.worker_items import attributes, sort_key, state_of, to_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from worker_manager.store.tables import Tables, WorkerItem
 
+_TO_STAND = ["launch_config_id", "state", "location", "registered", "capacity"]
 LARGEST_IN = 100
 """Values that one ``IN`` of a filter takes."""
 
@@ -217,10 +218,10 @@ class WorkerStore:
         for item in self._model.query(
             pool_id,
             consistent_read=True,
-            attributes_to_get=["launch_config_id", "state", "capacity", "ttl"],
+            attributes_to_get=[*_TO_STAND, "ttl"],
         ):
             if item.ttl is None or item.ttl > now.timestamp():
-                yield item.launch_config_id, State(item.state), int(item.capacity)
+                yield item.launch_config_id, state_of(item), int(item.capacity)
 
     def _update(self, before: Worker, actions: Sequence[Action]) -> bool:
         """Do ``actions`` on the row if it is as it was in ``before``; whether it was."""
