@@ -34,6 +34,11 @@ CLIENT_ID = "local/dev"
 ACCESS_TOKEN = "local-development-only-no-secret"
 """A client that may do everything, in the local stage only."""
 
+AGENT_CLIENT_ID = "local/agent"
+AGENT_ACCESS_TOKEN = "local-agent-only-no-secret-either"
+AGENT_ID = "local"
+"""The agent beside the machines in racks, and a client that may do just that."""
+
 _ISSUER = {"clientId": "local/issuer", "accessToken": "local-issuer-only-no-secret-at-all"}
 
 _EMULATOR_PYTHON = ROOT / ".emulator" / "bin" / "python"
@@ -51,6 +56,11 @@ def auth_document() -> str:
             "clients": [
                 {"clientId": CLIENT_ID, "accessToken": ACCESS_TOKEN, "scopes": ["*"]},
                 {**_ISSUER, "scopes": ["*"]},
+                {
+                    "clientId": AGENT_CLIENT_ID,
+                    "accessToken": AGENT_ACCESS_TOKEN,
+                    "scopes": [f"worker-registry:agent:{AGENT_ID}"],
+                },
             ],
             "roles": [],
             "issuer": _ISSUER,

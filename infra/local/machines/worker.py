@@ -77,6 +77,10 @@ class Worker:
         """Whether it runs a task."""
         return bool(self._running)
 
+    def behave(self, behaviour: Behaviour) -> None:
+        """Be like this from now on, also in what it is at."""
+        self._behaviour = behaviour
+
     async def work(self) -> None:
         """Work until told to leave, or until the credentials cannot be renewed."""
         busy_at = time.monotonic()

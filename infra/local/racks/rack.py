@@ -90,8 +90,12 @@ class Rack:
         look: dict[str, Any],
         ladder: Iterable[str] | None = None,
         ticket_url: str | None = None,
+        ssh_seconds: float | None = None,
     ) -> Path:
-        """The inventory and the secrets that it names; the path of the inventory."""
+        """The inventory and the secrets that it names; the path of the inventory.
+
+        ``ssh_seconds`` is how long the agent waits for a login, if not as long as it usually does.
+        """
         self._client_key.write_private_key(folder / "key")
         (folder / "key").chmod(0o600)
         public = self._host_key.export_public_key().decode().strip()
@@ -102,7 +106,9 @@ class Rack:
             (folder / name).write_text(secret)
         path = folder / "inventory.toml"
         tables = [
-            self._host(place, worker_group, look, ladder, ticket_url)
+            self._host(
+                place, worker_group, look, ladder, ticket_url=ticket_url, ssh_seconds=ssh_seconds
+            )
             for place in self.places.values()
         ]
         path.write_text("\n".join(tables))
@@ -114,7 +120,9 @@ class Rack:
         worker_group: str,
         look: dict[str, Any],
         ladder: Iterable[str] | None,
+        *,
         ticket_url: str | None,
+        ssh_seconds: float | None,
     ) -> str:
         password = {"file": "password"}
         address = {"address": HOST}
@@ -147,6 +155,8 @@ class Rack:
                 },
             },
         }
+        if ssh_seconds is not None:
+            tables["ssh"]["timeout_seconds"] = ssh_seconds
         if ticket_url is not None:
             text = "{host} of {worker} needs a person: {attempts}"
             tables["ticket"] = {"url": ticket_url, "body": {"text": text, "run": "{run}"}}
