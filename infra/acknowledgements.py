@@ -58,11 +58,11 @@ DEAD = "Takes what EventBridge could not deliver, and is watched by an alarm."
 INDEX = "The indexes of one table; their names are ours."
 OBJECTS = "Any object of one bucket of ours: each list has a name of its own."
 DESCRIBE = "EC2 knows no narrower resource than * for describing; only reading is allowed so."
-DESCRIBERS = ("scan_tick", "scan_pool", "notices", "sweep")
+DESCRIBERS = ("scan_tick", "scan_pool", "advance", "notices", "sweep")
 """The functions with that reason, by their folders."""
 MACHINES = (
-    "Machines are launched and ended in any region and have no names before they exist; the "
-    "statement's condition holds them to our deployment's tag, or to the launch itself."
+    "Machines are launched, rebooted and ended in any region, and have no names before they exist; "
+    "the statement's condition holds them to our deployment's tag, or to the launch itself."
 )
 REFERRED_TO = (
     "What pools' launch configs refer to when they launch is their owners' to choose; nothing of "
