@@ -15,6 +15,8 @@ from worker_manager.reconcile import listing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+CLAIM = "/api/queue/v1/claim-work/proj-x%2Fpool-1"
+
 
 @pytest.fixture(params=["queue", "blob"])
 def scans_travel_by(
@@ -209,6 +211,15 @@ def test_a_worker_in_a_rack_hears_within_a_minute_that_its_launch_config_is_arch
     later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
     worker = {"expires": later, "providerInfo": {"staticSecret": "s" * 44}}
     running.ask("workers-api", "PUT", path, worker)
+    registering = {
+        "workerPoolId": "proj-x/pool-1",
+        "providerId": "static",
+        "workerGroup": "racks",
+        "workerId": "rack-1",
+        "workerIdentityProof": {"staticSecret": "s" * 44},
+    }
+    given = running.ask("workers-api", "POST", f"{API}/worker/register", registering)
+    assert (given["workerConfig"], given["hasCurrentLaunchConfig"]) == ({"speed": 1}, True)
     running.deployed.call("publish", {})
     asked = f"{path}/should-terminate"
     assert running.ask("workers-api", "GET", asked)["terminate"] is False
@@ -219,17 +230,38 @@ def test_a_worker_in_a_rack_hears_within_a_minute_that_its_launch_config_is_arch
 
     told = running.ask("workers-api", "GET", asked)
     assert told == {"terminate": True, "reason": "launch config archived"}
-    registering = {
-        "workerPoolId": "proj-x/pool-1",
-        "providerId": "static",
-        "workerGroup": "racks",
-        "workerId": "rack-1",
-        "workerIdentityProof": {"staticSecret": "s" * 44},
-    }
+    assert running.ask("workers-api", "GET", path)["hasCurrentLaunchConfig"] is False
     given = running.ask("workers-api", "POST", f"{API}/worker/register", registering)
     assert given["workerConfig"] == {"speed": 2}
     running.deployed.call("publish", {})
     assert running.ask("workers-api", "GET", asked)["terminate"] is False
+
+
+def test_a_quarantine_outlives_a_removal_in_a_rack(running: RunningStage) -> None:
+    """Whoever sets the machine up again need not know why somebody put it aside."""
+    body: dict[str, Any] = {
+        "providerId": "static",
+        "description": "",
+        "owner": "owner@example.com",
+        "emailOnError": False,
+        "config": {},
+    }
+    running.ask("pools-api", "PUT", POOL_PATH, body)
+    path = f"{API}/workers/proj-x%2Fpool-1/racks/rack-1"
+    later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    for secret in ("s" * 44, "t" * 44):
+        worker = {"expires": later, "providerInfo": {"staticSecret": secret}}
+        assert running.ask("workers-api", "PUT", path, worker)["state"] == "created"
+        registry = "/api/worker-registry/v1/provisioners/proj-x/worker-types/pool-1"
+        aside = {"quarantined": True, "quarantineInfo": "noisy"}
+        if secret == "s" * 44:
+            name = f"{registry}/workers/racks/rack-1"
+            running.ask("registry-api", "PUT", name, aside)
+            running.ask("workers-api", "DELETE", path)
+    running.create_task("one")
+    caller = {"workerGroup": "racks", "workerId": "rack-1", "tasks": 1}
+    claimed = running.ask("queue-api", "POST", CLAIM, caller)
+    assert claimed["tasks"] == []
 
 
 READ = {
