@@ -6,6 +6,7 @@ It lets one key in, to one account, and knows one command: ``reboot``.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 import asyncssh
@@ -31,6 +32,7 @@ class Login:
         self._authorized = asyncssh.import_authorized_keys(public)
         self._listener: asyncssh.SSHAcceptor | asyncio.Server | None = None
         self._connections: set[asyncssh.SSHServerConnection] = set()
+        self._mute: set[asyncio.StreamWriter] = set()
         self.port = 0
         self.commands: list[str] = []
         machine.changed.append(self.follow)
@@ -48,7 +50,7 @@ class Login:
                 process_factory=self._run,
             )
         elif condition is Condition.HANGING:
-            self._listener = await asyncio.start_server(_say_nothing, HOST, self.port)
+            self._listener = await asyncio.start_server(self._say_nothing, HOST, self.port)
         if self._listener is not None and not self.port:
             self.port = self._listener.sockets[0].getsockname()[1]
 
@@ -58,6 +60,8 @@ class Login:
             self._listener.close()
             for connection in list(self._connections):
                 connection.abort()
+            for writer in list(self._mute):
+                writer.transport.abort()
             self._listener = None
 
     async def _run(self, process: asyncssh.SSHServerProcess[str]) -> None:
@@ -69,6 +73,18 @@ class Login:
             return
         process.exit(0)
         self._rebooting = asyncio.create_task(self._machine.restart("ssh"))
+
+    async def _say_nothing(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Read until the other side tires of it."""
+        self._mute.add(writer)
+        try:
+            with contextlib.suppress(OSError):
+                await reader.read()
+        finally:
+            self._mute.discard(writer)
+            writer.close()
 
 
 class _Account(asyncssh.SSHServer):
@@ -89,9 +105,3 @@ class _Account(asyncssh.SSHServer):
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         return False
-
-
-async def _say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read until the other side tires of it."""
-    await reader.read()
-    writer.close()

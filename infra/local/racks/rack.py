@@ -191,7 +191,11 @@ class Rack:
             await place.machine.stop()
             await place.redfish.close()
         await self.unit.close()
-        await asyncio.sleep(0)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.sleep(0.01)
 
 
 def _toml(value: Any) -> str:
