@@ -223,7 +223,7 @@ class TestCloudWorkers:
 
 
 class TestStaticWorkers:
-    def test_one_is_created_registered_changed_and_removed(self, world: World) -> None:
+    def test_one_is_created_registered_changed_removed_and_set_up_again(self, world: World) -> None:
         pool_id = "journey/static"
         world.manager.createWorkerPool(pool_id, a_static_pool())
         key = (pool_id, "rack-1", "host-1")
@@ -232,18 +232,21 @@ class TestStaticWorkers:
             "capacity": 1,
             "providerInfo": {"staticSecret": STATIC_SECRET},
         }
-        assert world.manager.createWorker(*key, body)["state"] == "running"
+        assert world.manager.createWorker(*key, body)["state"] == "created"
         assert world.manager.updateWorker(*key, {**body, "capacity": 2})["capacity"] == 2
 
-        registered = world.anonymous(taskcluster.WorkerManager).registerWorker(
-            {
-                "workerPoolId": pool_id,
-                "providerId": "static",
-                "workerGroup": "rack-1",
-                "workerId": "host-1",
-                "workerIdentityProof": {"staticSecret": STATIC_SECRET},
-            }
-        )
+        def register(secret: str) -> Any:
+            return world.anonymous(taskcluster.WorkerManager).registerWorker(
+                {
+                    "workerPoolId": pool_id,
+                    "providerId": "static",
+                    "workerGroup": "rack-1",
+                    "workerId": "host-1",
+                    "workerIdentityProof": {"staticSecret": secret},
+                }
+            )
+
+        registered = register(STATIC_SECRET)
         worker = world.client(taskcluster.WorkerManager, credentials=registered["credentials"])
         assert worker.shouldWorkerTerminate(*key)["terminate"] is False
         renewed = worker.reregisterWorker(
@@ -256,8 +259,23 @@ class TestStaticWorkers:
         )
         assert renewed["credentials"]["clientId"] == registered["credentials"]["clientId"]
 
+        second, third = STATIC_SECRET[::-1], STATIC_SECRET.upper()
+        rotated = world.manager.updateWorker(*key, {"providerInfo": {"staticSecret": second}})
+        assert (rotated["state"], "previousSecretValidUntil" in rotated) == ("running", True)
+        for secret in (STATIC_SECRET, second):
+            register(secret)
+        world.manager.updateWorker(*key, {"previousSecretValidSeconds": 0})
+        assert refusal(lambda: register(STATIC_SECRET)).status_code == 400
+
         world.manager.removeWorker(*key)
         assert world.manager.worker(*key)["state"] == "stopped"
+        assert refusal(lambda: register(second)).status_code == 400
+
+        anew = {**body, "providerInfo": {"staticSecret": third}}
+        assert world.manager.createWorker(*key, anew)["state"] == "created"
+        assert refusal(lambda: register(second)).status_code == 400
+        register(third)
+        assert world.manager.worker(*key)["state"] == "running"
 
     def test_its_configuration_is_the_pools_present_one(self, world: World) -> None:
         """B28."""
