@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from infra.local.racks.machine import Condition
+from infra.local.racks.rack import SECRETS
 from tests.agent.stage import DROPPED, QUICK, Living, Stage, a_config, a_stage, is_done
+from tests.api.world import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from infra.local.racks.rack import Rack
     from worker_manager.store.tables import Tables
@@ -258,3 +263,46 @@ def test_an_agent_that_is_told_to_stop_begins_no_further_rung(
     stage.clock.ahead += LEASE
     start()
     assert tried(stage.wait(is_done)) == [("ssh", "error"), ("redfish-reset", "ok")]
+
+
+def test_a_machine_is_not_left_without_power_by_an_agent_that_was_killed(
+    made: tuple[Stage, str], tmp_path: Path
+) -> None:
+    stage, root_url = made
+    config = a_config(inventory(stage.rack, tmp_path, ("pdu-off-on", "pdu")), root_url)
+    agent = a_program(tmp_path, root_url)
+
+    async def kill(condition: Condition) -> None:
+        if condition is Condition.OFF:
+            commands.append(Path(f"/proc/{agent.pid}/cmdline").read_text())
+            agent.kill()
+
+    commands: list[str] = []
+    stage.machine.changed.append(kill)
+    stage.ask()
+    _, logged = agent.communicate(timeout=30)
+    stage.machine.changed.remove(kill)
+    assert agent.returncode == -signal.SIGKILL
+    assert stage.machine.condition is Condition.OFF
+    stage.clock.ahead += LEASE
+    second = Living(config)
+    try:
+        assert tried(stage.wait(is_done)) == [("pdu-off-on", "unknown")]
+    finally:
+        second.kill()
+    assert stage.machine.restarts == {"pdu-off": 1, "pdu-on": 1}
+    assert "attempt 1: pdu-off-on of m-1" in logged
+    assert not [secret for secret in (*SECRETS, TOKEN) if secret in logged + commands[0]]
+
+
+def a_program(folder: Path, root_url: str) -> subprocess.Popen[str]:
+    """The agent as a process of its own."""
+    lines = {"root_url": root_url, "agent_id": "dc1", "inventory": "inventory.toml"}
+    text = "".join(f'{name} = "{value}"\n' for name, value in lines.items())
+    (folder / "agent.toml").write_text(text + "poll_seconds = 0.05\n")
+    return subprocess.Popen(
+        [sys.executable, "-m", "worker_manager_agent", "--config", str(folder / "agent.toml")],
+        env={"TASKCLUSTER_CLIENT_ID": "test/dc1", "TASKCLUSTER_ACCESS_TOKEN": TOKEN},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
