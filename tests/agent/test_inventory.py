@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,6 @@ from worker_manager_agent.inventory import DEFAULT_LADDER, Rung, load_inventory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 HOST = 'worker_group = "r"\nworker_id = "m-7"\naddress = "10.0.0.7"\n'
 IPMI = 'ipmi = {address = "b", user = "u", password = {file = "secret"}'
@@ -204,3 +204,18 @@ def test_the_command_checks_files_without_working(
     write("[[host]]\n")
     assert main(["--config", str(path), "--check"]) == UNUSABLE
     assert "host 1: worker_group" in capsys.readouterr().err
+
+
+def test_the_example_of_the_documentation_can_be_used(write: Callable[..., Path]) -> None:
+    text = Path("infra/docs/agent.md").read_text(encoding="utf-8")
+    agent, hosts = (part.partition("```")[0] for part in text.split("```toml\n")[1:])
+    for name in ("credentials", "key", "ipmi-password", "snmp-auth", "snmp-priv", "known_hosts"):
+        path = write("", name)
+        path.chmod(0o600)
+        path.write_text(VALUE)
+    write(f'client_id = "me"\naccess_token = "{VALUE}"', "credentials")
+    write(hosts)
+    config = load_config(write(agent, "agent.toml"), {"TICKET_TOKEN": VALUE})
+    first, second = config.hosts.values()
+    assert [first.has(rung) for rung in first.ladder] == [True, False, True, False, True]
+    assert all(second.has(rung) for rung in second.ladder)
