@@ -55,7 +55,7 @@ class Climber:
             words = f"this agent knows no {run.action.operation}, only {REBOOT}"
             return await lease.resolve(FAILED, words)
         if host is None:
-            return await lease.resolve(FAILED, f"this agent knows no machine of {run.target}")
+            return await lease.resolve(FAILED, f"this agent is for no machine of {run.target}")
         attempts = list(run.attempts)
         enough = await self._done_before(lease, host, attempts)
         if enough is not None:

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from worker_manager_agent.failures import ConfigError
 from worker_manager_agent.inventory import (
@@ -33,6 +41,11 @@ M = TypeVar("M", bound=BaseModel)
 
 Period = Annotated[Seconds, Field(gt=0)]
 
+Queues = Annotated[
+    str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,38}/(\*|[a-z][a-z0-9-]{0,37}\*?)$")
+]
+"""A task queue, or with a star at the end those whose names begin so; never of all provisioners."""
+
 
 class Settings(BaseModel):
     """The agent's file.  Paths begin at its folder, times are in seconds."""
@@ -42,6 +55,9 @@ class Settings(BaseModel):
     root_url: Annotated[str, Field(pattern=r"^https?://[^/@\s]+$")]
     agent_id: Name
     inventory: Path
+    task_queues: Annotated[tuple[Queues, ...], Field(min_length=1)]
+    """Whose machines it may touch: whoever may declare actions elsewhere can name this agent, and
+    workers like ours."""
     credentials_file: Path | None = None
     poll_seconds: Period = 10.0
     """Between two questions whether there is something to do."""
@@ -61,6 +77,13 @@ class Settings(BaseModel):
     @classmethod
     def _is_sealed(cls, url: str) -> str:
         return sealed(url)
+
+    def is_for(self, task_queue_id: str) -> bool:
+        """Whether machines of this task queue may be touched."""
+        return any(
+            task_queue_id.startswith(queues[:-1]) if queues[-1] == "*" else task_queue_id == queues
+            for queues in self.task_queues
+        )
 
 
 class Credentials(BaseModel):

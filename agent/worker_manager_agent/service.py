@@ -112,6 +112,8 @@ class Agent:
         target = claimed.run.target
         if target.worker_group is None or target.worker_id is None:
             return None
+        if not self._config.settings.is_for(target.task_queue_id or ""):
+            return None
         return self._config.hosts.get((target.worker_group, target.worker_id))
 
     async def _finish(self) -> None:

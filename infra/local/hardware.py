@@ -155,6 +155,7 @@ class Hardware:
             f'root_url = "{self._stage.root_url}"\n'
             f'agent_id = "{AGENT_ID}"\n'
             'inventory = "inventory.toml"\n'
+            f'task_queues = ["{self.pool_id}"]\n'
             f'credentials_file = "{credentials.name}"\n'
             f"poll_seconds = {poll_seconds}\n"
         )

@@ -184,6 +184,7 @@ def a_config(inventory: Path, root_url: str, **settings: Any) -> Config:
         "root_url": root_url,
         "agent_id": "dc1",
         "inventory": str(inventory),
+        "task_queues": [POOL],
         "poll_seconds": 0.05,
         "heartbeat_seconds": 0.1,
         "retry_seconds": 0.02,

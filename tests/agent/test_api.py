@@ -71,6 +71,7 @@ def asking(answers: Answers, ask: Callable[[Api], Awaitable[Any]]) -> Any:
                 "root_url": f"http://127.0.0.1:{runner.addresses[0][1]}",
                 "agent_id": "dc1",
                 "inventory": "none",
+                "task_queues": ["racks/*"],
                 "retry_seconds": 0.0,
             }
         )

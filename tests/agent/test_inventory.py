@@ -151,7 +151,10 @@ def test_the_ladder_goes_from_gentle_to_rough_and_ends_with_people() -> None:
     ]
 
 
-AGENT = 'root_url = "https://tc.example"\nagent_id = "dc1"\ninventory = "inventory.toml"\n'
+AGENT = (
+    'root_url = "https://tc.example"\nagent_id = "dc1"\ninventory = "inventory.toml"\n'
+    'task_queues = ["racks/*"]\n'
+)
 ME = {"TASKCLUSTER_CLIENT_ID": "me", "TASKCLUSTER_ACCESS_TOKEN": VALUE}
 
 
@@ -164,6 +167,8 @@ ME = {"TASKCLUSTER_CLIENT_ID": "me", "TASKCLUSTER_ACCESS_TOKEN": VALUE}
         (AGENT + 'most_at_once = "3"', ME, "most_at_once: Input should be a valid integer"),
         (AGENT + "speed = 1", ME, "speed: Extra inputs"),
         (AGENT.replace("dc1", "d c"), ME, "agent_id: String should match"),
+        (AGENT.replace('"racks/*"', ""), ME, "task_queues: Tuple should have at least 1 item"),
+        (AGENT.replace("racks/*", "*"), ME, "task_queues.0: String should match"),
         (AGENT, {}, "(TASKCLUSTER_...): client_id: Field required"),
         (AGENT + 'credentials_file = "open"', {}, "credentials_file: "),
         (AGENT + 'credentials_file = "secret"', {}, "secret: "),

@@ -15,6 +15,7 @@ import pytest
 from infra.local.racks.machine import Condition
 from infra.local.racks.rack import SECRETS
 from tests.agent.stage import DROPPED, QUICK, Living, Stage, a_config, a_stage, is_done
+from tests.api.registry_world import POOL
 from tests.api.world import TOKEN
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def test_a_machine_that_is_not_listed_and_an_operation_that_is_not_known_fail(
     start()
     run = stage.wait(is_done)
     assert run["state"] == "failed"
-    assert "knows no machine" in run["message"]
+    assert "is for no machine" in run["message"]
 
 
 @pytest.mark.parametrize(
@@ -295,11 +296,23 @@ def test_a_machine_is_not_left_without_power_by_an_agent_that_was_killed(
     assert not [secret for secret in (*SECRETS, TOKEN) if secret in logged + commands[0]]
 
 
+@pytest.mark.parametrize("queues", ["proj/*", "proj-x/x*", "proj-x/build"])
+def test_a_machine_of_somebody_elses_task_queue_is_not_touched(
+    stage: Stage, start: Callable[..., Living], queues: str
+) -> None:
+    stage.ask()
+    start(task_queues=(queues,))
+    run = stage.wait(is_done)
+    assert (run["state"], tried(run)) == ("failed", [])
+    assert "is for no machine" in run["message"]
+    assert stage.machine.restarts == {}
+
+
 def a_program(folder: Path, root_url: str) -> subprocess.Popen[str]:
     """The agent as a process of its own."""
     lines = {"root_url": root_url, "agent_id": "dc1", "inventory": "inventory.toml"}
     text = "".join(f'{name} = "{value}"\n' for name, value in lines.items())
-    (folder / "agent.toml").write_text(text + "poll_seconds = 0.05\n")
+    (folder / "agent.toml").write_text(text + f'poll_seconds = 0.05\ntask_queues = ["{POOL}"]\n')
     return subprocess.Popen(
         [sys.executable, "-m", "worker_manager_agent", "--config", str(folder / "agent.toml")],
         env={"TASKCLUSTER_CLIENT_ID": "test/dc1", "TASKCLUSTER_ACCESS_TOKEN": TOKEN},
