@@ -1,8 +1,9 @@
-"""``make demo``: pools on three clouds, a script, an end and a verdict.
+"""``make demo``: pools on three clouds and machines in a rack, a script, an end and a verdict.
 
-Exit code 0 only if every task that can be done got done, no pool was ever over its maximum and
-nothing is left in any cloud.  Read next: ``scripts`` (what is played), ``trouble`` (what
-``make demo CHAOS=1`` does to the clouds meanwhile).
+Exit code 0 only if every task that can be done got done, no pool was ever over its maximum,
+nothing is left in any cloud, and all ended well in the rack.  Read next: ``scripts`` (what is
+played), ``mishaps`` (what happens in the rack), ``trouble`` (what ``make demo CHAOS=1`` does to the
+clouds meanwhile).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import taskcluster  # type: ignore[import-untyped]
 
 from infra.local.children import free_port
+from infra.local.hardware import Hardware
+from infra.local.mishaps import Mishaps
 from infra.local.runner import run
 from infra.local.samples import MACHINE_RULES, client_options, create_tasks
 from infra.local.scripts import CHAOS, PLAIN, Script
@@ -45,6 +48,7 @@ class Demo:
         self.manager = taskcluster.WorkerManager(options)
         self.timeline = Timeline(stage)
         self.trouble = Trouble(stage.cloud_urls, script)
+        self.mishaps = Mishaps(stage, Hardware(stage, script.rack)) if script.rack else None
         self.open: dict[str, list[str]] = {}
         self.done: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
@@ -55,6 +59,8 @@ class Demo:
 
     def play(self) -> None:
         """Create pools and tasks, wait for the work, let everything go, and judge."""
+        if self.mishaps:
+            self.mishaps.start()
         for pool_id, definition in self.script.pools.items():
             self.manager.createWorkerPool(pool_id, definition)
         self.open = {
@@ -118,9 +124,9 @@ class Demo:
         return bool(self.manager.worker(*name)["state"] == "stopped")
 
     def _is_empty(self) -> bool:
-        """Whether nothing is left; what outlived its machine is swept meanwhile."""
+        """Whether nothing is left or goes on; what outlived its machine is swept meanwhile."""
         if not self._look().in_words():
-            return True
+            return not (self.mishaps and self.mishaps.is_playing)
         if self.script.is_chaotic and time.monotonic() - self._swept > SWEEP_SECONDS:
             self._swept = time.monotonic()
             for provider in STAGES["local"].providers:
@@ -149,6 +155,9 @@ class Demo:
                 self.failures.append(f"{pool_id}: {most} machines ran at once, over {maximum}")
         if left_over := self._look().in_words():
             self.failures.append(f"left in the clouds: {left_over}")
+        if self.mishaps:
+            self.mishaps.stop()
+            self.failures += self.mishaps.judge()
 
     def _table(self) -> None:
         print(f"\n{'pool':14} {'tasks done':>10} {'launched':>9} {'most/max':>9}  errors")
@@ -163,6 +172,8 @@ class Demo:
             tasks = f"{self.done[pool_id]}/{self.script.tasks[pool_id]}"
             launched = len(self.manager.listWorkersForWorkerPool(pool_id)["workers"])
             print(f"{pool_id:14} {tasks:>10} {launched:>9} {limits:>9}  {told or '-'}")
+        for line in self.mishaps.table() if self.mishaps else ():
+            print(line)
         if self.script.is_chaotic:
             lost = sum(self.lost.values())
             print(

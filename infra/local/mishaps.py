@@ -12,6 +12,7 @@ import time
 import urllib.request
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import taskcluster  # type: ignore[import-untyped]
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from infra.local.hardware import Hardware
     from infra.local.stage import LocalStage
 
+PAUSE_SECONDS = 1.0
+"""Between two steps."""
 TICK_SECONDS = 3.0
 """Between two looks at the machines, which otherwise come every minute or less."""
 HELD_SECONDS = 30.0
@@ -46,7 +49,10 @@ class Cast:
 
 
 class Mishaps:
-    """Let it all happen to ``hardware``, a step with each ``go_on``; then ``judge``."""
+    """Let it all happen to ``hardware``, a step with each ``go_on``; then ``judge``.
+
+    ``start`` does so in a thread, so that nobody has to wait for it, the setting up included.
+    """
 
     def __init__(
         self,
@@ -56,7 +62,6 @@ class Mishaps:
         tick_seconds: float = TICK_SECONDS,
         held_seconds: float = HELD_SECONDS,
     ) -> None:
-        self.failures: list[str] = []
         self.is_over = False
         self.cast: Cast | None = None
         self._put_aside: datetime | None = None
@@ -69,12 +74,28 @@ class Mishaps:
         self._ticked = time.monotonic()
         self._scene = "nothing has begun"
         self._story = self._play()
+        self._stopping = Event()
+        self._fault: str | None = None
+        self._thread = Thread(target=self._live, name="mishaps", daemon=True)
+
+    def start(self) -> None:
+        """Set the machines up and let it happen."""
+        self._thread.start()
+
+    @property
+    def is_playing(self) -> bool:
+        """Whether what was started goes on."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Let nothing more happen; what is not over is a failure."""
+        self._stopping.set()
+        self._thread.join()
 
     def go_on(self) -> None:
         """Do and look at what is due."""
-        if self.is_over:
-            return
-        if time.monotonic() - self._ticked >= self._tick_seconds:
+        is_due = self.cast is not None and not self.is_over
+        if is_due and time.monotonic() - self._ticked >= self._tick_seconds:
             self._ticked = time.monotonic()
             for name in ("examine", "act"):
                 self._stage.tick(name, at=datetime.now(UTC))
@@ -82,6 +103,8 @@ class Mishaps:
 
     def judge(self) -> list[str]:
         """What is not as it should be, in words; nothing if all went well."""
+        if self._fault is not None:
+            return [f"{self._hardware.pool_id}: {self._scene}: {self._fault}"]
         if self.cast is None or not self.is_over:
             return [f"{self._hardware.pool_id}: it got no further than: {self._scene}"]
         found = [
@@ -103,6 +126,14 @@ class Mishaps:
         }
         width = max(len(name) for name in self._hardware.names)
         return [f"{name:{width}}  {told.get(name, 'well')}" for name in self._hardware.names]
+
+    def _live(self) -> None:
+        try:
+            self._hardware.set_up()
+            while not self.is_over and not self._stopping.wait(PAUSE_SECONDS):
+                self.go_on()
+        except Exception as error:  # whatever it is, it is told at the end
+            self._fault = f"{type(error).__name__}: {error}"
 
     def _play(self) -> Iterator[str]:
         machines = self._hardware.names

@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from infra.local.children import ChildError, hindrance
-from infra.local.samples import MACHINE_RULES, SampleLoad
+from infra.local.hardware import MACHINES, Hardware
+from infra.local.samples import MACHINE_RULES, SAMPLE_RACK, SampleLoad
 from infra.local.stage import ACCESS_TOKEN, CLIENT_ID, InvocationError, LocalStage
 from infra.local.synth import ROOT
 from infra.local.timeline import Timeline, follow
@@ -129,7 +130,10 @@ def show_timeline(stage: LocalStage) -> None:
 
 
 def show_sample_load(stage: LocalStage) -> None:
-    """The same, with a sample pool that gets a wave of tasks now and then."""
+    """The same, with sample pools that get a wave of tasks now and then, also one in a rack."""
+    hardware = Hardware(stage, SAMPLE_RACK, MACHINES[:3])
+    hardware.set_up()
+    print(f"  export RACK={hardware.url}", flush=True)
     load = SampleLoad(stage.root_url)
 
     def until() -> bool:

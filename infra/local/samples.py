@@ -192,12 +192,14 @@ SAMPLE_POOLS = {
         provider_id="azure",
     ),
 }
-WAVES = {"sample/linux": 8, "sample/google": 3, "sample/azure": 3}
+SAMPLE_RACK = "sample/rack"
+"""A pool of machines in a rack; ``hardware`` sets it up."""
+WAVES = {"sample/linux": 8, "sample/google": 3, "sample/azure": 3, SAMPLE_RACK: 3}
 """Tasks for each pool in one wave."""
 
 
 class SampleLoad:
-    """A sample pool on each cloud, and a wave of tasks a minute for them."""
+    """A sample pool on each cloud, and a wave of tasks a minute for them and the rack."""
 
     def __init__(self, root_url: str) -> None:
         options = client_options(root_url)

@@ -25,7 +25,8 @@ class Script:
     ``errors`` are pools whose tasks nobody can do, and the kind of error that must be recorded.
     ``clouds`` are control documents at the start; ``trouble`` is more of them, each with the
     second at which it is told, and kills come every ``kill_seconds``, both for
-    ``trouble_seconds`` and in a script that is chaotic.
+    ``trouble_seconds`` and in a script that is chaotic.  ``rack`` is a pool of machines in a rack,
+    with whom ``mishaps`` happen.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Script:
     longest_seconds: float
     trouble_seconds: float = 0.0
     kill_seconds: float = 4.0
+    rack: str | None = None
 
     @property
     def doable(self) -> list[str]:
@@ -94,6 +96,7 @@ PLAIN = Script(
     errors={SILENT: "never-claimed"},
     clouds={"ec2": {"capacity": [{"place": FULL_REGION, "count": 0}]}},
     longest_seconds=300,
+    rack="demo/rack",
 )
 
 _KEPT_VOLUME = {

@@ -13,7 +13,15 @@ import pytest
 from infra.local import runner
 from infra.local.children import free_port
 from infra.local.runner import greeting, interrupt_once, main, run
-from infra.local.stage import ACCESS_TOKEN, CLIENT_ID, LocalStage, auth_document, scheduled_event
+from infra.local.stage import (
+    ACCESS_TOKEN,
+    AGENT_CLIENT_ID,
+    AGENT_ID,
+    CLIENT_ID,
+    LocalStage,
+    auth_document,
+    scheduled_event,
+)
 from worker_manager.core.moments import from_wire
 from worker_manager.taskcluster.clients import Clients
 
@@ -127,6 +135,7 @@ def test_the_local_clients_are_what_the_library_reads() -> None:
     assert clients.by_id[CLIENT_ID].access_token == ACCESS_TOKEN
     assert clients.by_id[CLIENT_ID].scopes == ("*",)
     assert clients.issuer.client_id != CLIENT_ID
+    assert clients.by_id[AGENT_CLIENT_ID].scopes == (f"worker-registry:agent:{AGENT_ID}",)
 
 
 def test_a_scheduled_event_names_its_time_and_rule() -> None:

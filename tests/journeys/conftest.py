@@ -14,6 +14,9 @@ from tests.journeys.world import EC2_CONFIG, MACHINE_RULES, World
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SIGHTING_SECONDS = 2
+"""A machine in a rack is missing after three times that, at the earliest."""
+
 MACHINES = 14
 """As many as the tests together need that take one."""
 
@@ -22,7 +25,11 @@ MACHINES = 14
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStage]:
     folder = tmp_path_factory.mktemp("stage")
     with LocalStage(
-        folder=folder, schedules=False, tick_seconds=30, clouds={"ec2": EC2_CONFIG}
+        folder=folder,
+        schedules=False,
+        tick_seconds=30,
+        timings={"sighting": SIGHTING_SECONDS},
+        clouds={"ec2": EC2_CONFIG},
     ) as running:
         yield running
 

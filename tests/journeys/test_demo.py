@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra.local.children import clean_environment
+from infra.local.hardware import MACHINES
 from infra.local.scripts import AZURE, GOOGLE, PLAIN, SCARCE, SILENT, STEADY
 from infra.local.synth import ROOT
 
@@ -38,4 +39,18 @@ def test_the_demo_ends_well_and_says_what_happened(tmp_path: Path) -> None:
     assert re.match(rf"{GOOGLE} +8/8 ", rows[GOOGLE])
     assert re.match(rf"{AZURE} +8/8 ", rows[AZURE])
     assert re.match(rf"{SILENT} +0/2 .*lc-silent never-claimed × \d", rows[SILENT])
-    assert played.stdout.splitlines()[-1] == "ok"
+    table = played.stdout.splitlines()[-5:]
+    of_rack = {line.split()[0]: line.partition("  ")[2] for line in table if " " in line}
+    assert len(of_rack) == len(MACHINES)
+    assert f"quarantined by an operator; kept its task: completed by {_named(of_rack, 'kept')}" in (
+        of_rack.values()
+    )
+    assert "hung; ssh: error, redfish-reset: ok; " in of_rack[_named(of_rack, "hung")]
+    assert "runs went wrong" in of_rack[_named(of_rack, "flaky")]
+    assert table[-1] == "ok"
+
+
+def _named(rows: dict[str, str], word: str) -> str:
+    """The machine of which the table says that."""
+    [found] = [name for name, told in rows.items() if word in told]
+    return found
