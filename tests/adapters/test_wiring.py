@@ -27,7 +27,7 @@ from worker_manager.settings import TABLE_VARIABLES, MissingSettingError
 from worker_manager.taskcluster.auth import LocalAuthenticator
 from worker_manager.taskcluster.queue import TaskclusterQueue
 from worker_manager.taskcluster.remote_auth import RemoteAuthenticator
-from worker_manager.wiring import api, loops, pulse, queue, registry, sightings
+from worker_manager.wiring import acting, api, examining, loops, pulse, queue, registry, sightings
 from worker_manager.wiring.base import not_given, now
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ BUILDERS: dict[str, Callable[[], Any]] = {
     "registry-api": registry.registry_api,
     "worker-gone": sightings.worker_ends,
     "pulse": pulse.pulse,
+    "act": acting.acting,
+    "examine": examining.examining,
 }
 
 
