@@ -133,7 +133,7 @@ def show_sample_load(stage: LocalStage) -> None:
     """The same, with sample pools that get a wave of tasks now and then, also one in a rack."""
     hardware = Hardware(stage, SAMPLE_RACK, MACHINES[:3])
     hardware.set_up()
-    print(f"  export RACK={hardware.url}", flush=True)
+    print(f"Machines in a rack, {SAMPLE_RACK}:\n\n  export RACK={hardware.url}\n", flush=True)
     load = SampleLoad(stage.root_url)
 
     def until() -> bool:
