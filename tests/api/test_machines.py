@@ -9,7 +9,6 @@ import pytest
 
 from tests.api.registry_world import BASE, POOL, RegistryApi
 from tests.api.world import TOKEN
-from worker_manager.core.errors import ConflictError
 from worker_manager.core.model import WorkerKey
 from worker_manager.core.moments import to_wire
 from worker_manager.machines.memory import Record, Watch, from_record, from_watch
@@ -145,8 +144,8 @@ def test_a_policy_is_replaced_as_a_whole(api: RegistryApi, table: MachineTable) 
     assert said["thresholds"]["deadSeconds"] == 172_800
     known = table.policy(POOL)
     assert known is not None
-    assert from_json(known[0]).thresholds.dead == timedelta(days=2)
-    assert "missing" not in known[0]["thresholds"]
+    assert from_json(known).thresholds.dead == timedelta(days=2)
+    assert "missing" not in known["thresholds"]
 
     again = put(api, {"quarantine": True})
     assert (again["reboot"], again["quarantine"]) == (False, True)
@@ -161,23 +160,6 @@ def test_a_pool_in_which_too_much_is_bad_says_so(api: RegistryApi, table: Machin
     assert get(api, POLICY)["heldSince"] == to_wire(now)
     held = [{"taskQueueId": POOL, "since": to_wire(now)}]
     assert get(api, HEALTH) == {"machines": [], "held": held}
-
-
-def test_of_two_who_say_something_at_once_both_are_answered(
-    api: RegistryApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put, lost = MachineTable.put_policy, [1, 1]
-
-    def lose(*of: Any, **more: Any) -> None:
-        if lost.pop():
-            raise ConflictError("changed meanwhile")
-        put(*of, **more)
-
-    monkeypatch.setattr(MachineTable, "put_policy", lose)
-    lost[:] = [0, 1, 1]
-    assert api("PUT", POLICY, {"reboot": True}).status == 200
-    lost[:] = [1] * 9
-    assert api("PUT", POLICY, {"reboot": True}).status == 503
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,20 @@ def test_a_machine_of_a_cloud_is_put_aside_first_and_ended_when_its_task_is_over
     assert cures(see(a_pool(9, m0=aside), replacing, done=(done,))) == []
 
 
+def test_an_end_that_did_not_come_is_asked_for_again_but_not_on_the_same_day() -> None:
+    def ends(now: datetime, *done: Done) -> list[str]:
+        aside = {"is_fixed": False, "is_quarantined": True, "is_ours": True}
+        return [
+            one.request_id for one in see(a_pool(9, now, m0=aside), now=now, done=done).remedies
+        ]
+
+    asked = Done(Cure.KILL, a_key(0), NOON, NOON + HOUR)
+    assert ends(NOON) == ends(NOON + HOUR)
+    assert ends(NOON + 11 * HOUR, asked) == []
+    [first], [again] = ends(NOON), ends(NOON + DAY)
+    assert first != again
+
+
 @pytest.mark.parametrize("size", [8, 20, 100])
 def test_a_quarter_of_a_pool_that_falls_silent_at_once_is_left_alone(size: int) -> None:
     fell, watch, records = NOON, Watch(), dict[WorkerKey, Record]()
@@ -283,9 +297,8 @@ def test_what_is_remembered_and_said_comes_back_from_storage_as_it_was() -> None
         mix={"weight": 2},
         updated=NOON,
         updated_by="test/root",
-        version=2,
     )
-    assert from_json(to_json(policy), version=2) == policy
+    assert from_json(to_json(policy)) == policy
     assert from_json(to_json(Policy())) == Policy()
 
 

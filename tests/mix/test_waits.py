@@ -46,13 +46,13 @@ def test_waits_with_other_numbers_of_machines_are_foreseen(
 
     for machines in (had - 2, had, had + 2):
         waited = work(tasks, machines).waited / 2
-        foreseen = past.waits(machines, target=NO_TARGET).weekly.total_seconds()
+        foreseen = past.waits(machines).weekly.total_seconds()
         # The last week counts twice: of both weeks alike, this is no more than near.
         assert foreseen == pytest.approx(waited, rel=0.35, abs=36_000)
 
 
 def test_a_queue_that_stays_as_it_is_is_replayed_as_it_was() -> None:
-    waits = replay(steady(pending=7, claimed=10), 30).waits(10, target=NO_TARGET)
+    waits = replay(steady(pending=7, claimed=10), 30).waits(10)
 
     assert waits.weekly == pytest.approx(7 * WEEK, rel=1e-6)
     assert waits.worst == pytest.approx(timedelta(minutes=30) * 7 / 10, rel=1e-6)
@@ -77,8 +77,8 @@ def test_waiting_within_the_target_counts_a_tenth() -> None:
 def test_a_pool_without_machines_waits_for_ever() -> None:
     past = replay(steady(pending=0, claimed=2), 30)
 
-    assert past.waits(0, target=NO_TARGET).worst is None
-    assert past.waits(3, target=NO_TARGET).worst == timedelta()
+    assert past.waits(0).worst is None
+    assert past.waits(3).worst == timedelta()
 
 
 def test_the_last_week_counts_twice_as_much_as_the_one_before() -> None:
@@ -87,7 +87,7 @@ def test_the_last_week_counts_twice_as_much_as_the_one_before() -> None:
     def weekly(first: list[Sample], last: list[Sample]) -> timedelta:
         samples = first + [one._replace(at=one.at + WEEK) for one in last]
         past = Replay.of(samples, service=timedelta(minutes=30), now=START + 2 * WEEK)
-        return past.waits(10, target=NO_TARGET).weekly
+        return past.waits(10).weekly
 
     assert weekly(busy, idle) == pytest.approx(3 * WEEK, rel=0.02)
     assert weekly(idle, busy) == pytest.approx(6 * WEEK, rel=0.02)
@@ -99,7 +99,7 @@ def test_missing_samples_are_taken_to_be_as_the_ones_before_and_long_gaps_are_le
     pause = samples[:500] + samples[600:]
 
     for some in (holes, pause):
-        waits = replay(some, 30).waits(10, target=NO_TARGET)
+        waits = replay(some, 30).waits(10)
         assert waits.weekly == pytest.approx(7 * WEEK, rel=1e-6)
     assert len(replay(holes, 5).came) == len(samples)
 

@@ -71,7 +71,7 @@ class Ward(House):
             errors=self.errors,
             loads=self.loads,
             machines=self.machines,
-            cures=Cures(self.runs, catalogue, self.quarantines, BuiltinBackend()),
+            cures=Cures(self.registry, self.runs, catalogue, self.quarantines, BuiltinBackend()),
             clock=lambda: self.now,
             timing=self.keeper.timing,
             static=frozenset({"static"}),
@@ -101,9 +101,7 @@ class Ward(House):
             )
 
     def say(self, policy: Policy, pool_id: str = RACKED) -> None:
-        known = self.machines.policy(pool_id)
-        version = known[1] if known else 0
-        self.machines.put_policy(pool_id, policy_json(policy), version=version)
+        self.machines.put_policy(pool_id, policy_json(policy))
 
     def look(self, **amount: float) -> dict[str, Any]:
         self.now += timedelta(**amount)
@@ -374,6 +372,45 @@ def test_a_machine_that_is_gone_is_forgotten_without_a_word(ward: Ward) -> None:
     ward.look(minutes=5)
 
     assert (ward.conditions(), ward.bus.names) == ({}, told)
+
+
+def test_of_a_pool_that_is_gone_nothing_is_remembered(ward: Ward) -> None:
+    ward.see(0, 1, 2, pool_id="hw/other")
+    ward.declarations.worker_type("hw/other", {"is_hardware": True}, by="test/root", now=NOW)
+    ward.now += 3 * HOUR
+    ward.see(0, 1, pool_id="hw/other")
+    ward.look()
+    assert ward.conditions("hw/other") == {"m-02": "missing"}
+    for number in range(3):
+        ward.registry.delete_worker(a_key(number, "hw/other"))
+    ward.registry.deletions.remove_type("hw/other")
+    for _ in range(2):
+        ward.look(minutes=5)
+
+    assert ward.conditions("hw/other") == {}
+    assert ward.machines.watched() == []
+
+
+def test_what_somebody_says_of_a_machine_while_we_look_is_left_as_it_is(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ward.say(Policy(quarantine=True))
+    for number in range(6):
+        ward.work(number, ok=8, bad=0 if number else 6)
+    write, until = ward.machines.write_verdicts, ward.now + DAY
+
+    def write_late(*of: Any, **more: Any) -> None:
+        ward.quarantines.change(
+            a_key(0), until, info="a new disk", client_id="test/root", now=ward.now
+        )
+        write(*of, **more)
+
+    monkeypatch.setattr(ward.machines, "write_verdicts", write_late)
+    assert ward.look()["remedies"] == 0
+
+    worker = ward.registry.worker(a_key(0))
+    assert worker is not None
+    assert (worker.quarantine_until, worker.quarantine_info) == (until, "a new disk")
 
 
 def test_one_pool_that_fails_stops_no_other_and_a_late_call_leaves_some_to_the_next(

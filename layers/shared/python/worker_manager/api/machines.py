@@ -6,9 +6,8 @@ Where to read next: ``worker_manager.machines.verdicts``.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from datetime import timedelta
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import paging
@@ -23,11 +22,10 @@ from worker_manager.api.machine_schemas import (
     UnwellMachine,
     VerdictPart,
 )
+from worker_manager.api.mix import HARDWARE_READ
 from worker_manager.api.mix_schemas import MixPolicy
-from worker_manager.api.refusals import unavailable
 from worker_manager.api.registry_answers import told
 from worker_manager.api.routing import PAGING, Call, Route
-from worker_manager.core.errors import ConflictError
 from worker_manager.core.ids import POOL_ID
 from worker_manager.core.model import WorkerKey
 from worker_manager.machines import policy as policies
@@ -47,9 +45,7 @@ if TYPE_CHECKING:
     from worker_manager.machines.verdicts import Verdict
     from worker_manager.registry.registry import Registry
 
-HARDWARE_READ = "worker-registry:hardware-read"
 HARDWARE_WRITE = "worker-registry:hardware-write:<taskQueueId>"
-ATTEMPTS = 5
 AT_ONCE = 1000
 """Pools that are read at once."""
 
@@ -72,7 +68,7 @@ def machine_health(call: Call, deps: RegistryDeps) -> MachineHealthResponse:
     held: list[HeldPool] = []
     token: str | None = None
     steps = _walk(MachineTable(deps.registry.table), call.query.get("taskQueueId"), after)
-    for number, (place, one) in zip(count(), steps, strict=False):
+    for number, (place, one) in enumerate(steps):
         is_wanted = isinstance(one, UnwellMachine) and wanted in (None, one.verdict)
         is_full = len(found) == size and is_wanted
         if is_full or number == MOST_READ or (number and deps.clock() >= ends):
@@ -179,15 +175,9 @@ def set_machine_policy(call: Call, deps: RegistryDeps) -> MachinePolicyResponse:
         updated_by=call.client_id or "anonymous",
     )
     stored = policies.to_json(wanted)
-    for _ in range(ATTEMPTS):
-        version = _policy(deps, name).version
-        try:
-            MachineTable(deps.registry.table).put_policy(name, stored, version=version)
-        except ConflictError:
-            continue
-        logger.info("machine policy", pool=name, policy=stored, client=call.client_id)
-        return _answer(name, replace(wanted, version=version + 1), deps)
-    raise unavailable()
+    MachineTable(deps.registry.table).put_policy(name, stored)
+    logger.info("machine policy", pool=name, policy=stored, client=call.client_id)
+    return _answer(name, wanted, deps)
 
 
 def _said(mix: MixPolicy | None) -> Json | None:
@@ -198,7 +188,7 @@ def _said(mix: MixPolicy | None) -> Json | None:
 
 def _policy(deps: RegistryDeps, queue_id: str) -> Policy:
     known = MachineTable(deps.registry.table).policy(queue_id)
-    return policies.from_json(known[0], version=known[1]) if known else Policy()
+    return policies.from_json(known) if known is not None else Policy()
 
 
 def _answer(queue_id: str, policy: Policy, deps: RegistryDeps) -> MachinePolicyResponse:

@@ -69,7 +69,7 @@ def recommended_mix(call: Call, deps: RegistryDeps) -> schemas.MixResponse:
 
 
 def _taking_part(deps: RegistryDeps) -> Iterator[tuple[str, Wishes]]:
-    for queue_id, policy, _version in MachineTable(deps.registry.table).policies():
+    for queue_id, policy in MachineTable(deps.registry.table).policies():
         if policy.get("mix") is not None:
             yield queue_id, schemas.MixPolicy.model_validate(policy["mix"]).wishes()
 

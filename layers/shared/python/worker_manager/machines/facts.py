@@ -13,6 +13,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from worker_manager.core.lifecycle import OURSELVES
 from worker_manager.core.model import State
 from worker_manager.registry import figures
 from worker_manager.registry.changes import BLAMED
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Worker, WorkerKey
     from worker_manager.registry.entities import Claim, RegistryWorker
 
-OURSELVES = "worker-manager"
-"""Who quarantines and reboots what nobody asked for."""
 AUTO = "auto: "
 """Begins the reason of a quarantine that is our own."""
 HOUR = timedelta(hours=1)

@@ -46,6 +46,11 @@ class Watch:
     """Launch configs that machines go on with: since when their pool has others."""
     version: int = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing."""
+        return self.pending_since is None and self.outage_since is None and not self.retired
+
 
 def from_record(record: Record) -> str:
     """A record as text."""

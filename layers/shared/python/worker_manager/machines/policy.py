@@ -70,7 +70,6 @@ class Policy:
     updated: datetime | None = None
     """``None`` for a pool of which nobody said anything."""
     updated_by: str = ""
-    version: int = 0
 
 
 def to_json(policy: Policy) -> Json:
@@ -92,7 +91,7 @@ def to_json(policy: Policy) -> Json:
     }
 
 
-def from_json(stored: Json, *, version: int = 0) -> Policy:
+def from_json(stored: Json) -> Policy:
     """Back from what is stored."""
     return Policy(
         reboot=stored["reboot"],
@@ -102,7 +101,6 @@ def from_json(stored: Json, *, version: int = 0) -> Policy:
         mix=stored.get("mix"),
         updated=from_wire(stored["updated"]) if "updated" in stored else None,
         updated_by=stored["updated_by"],
-        version=version,
     )
 
 

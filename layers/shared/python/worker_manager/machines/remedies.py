@@ -134,7 +134,8 @@ def _ends(
             cure=Cure.KILL,
             key=one.machine.key,
             reason=f"{AUTO}it was put into quarantine and holds no task any more",
-            request_id=derived_slugid("machine", Cure.KILL, one.machine.key),
+            # One that did not come to its end is asked to on another day.
+            request_id=derived_slugid("machine", Cure.KILL, one.machine.key, now.date()),
         )
         for one in wanted[: max(0, room)]
     ]

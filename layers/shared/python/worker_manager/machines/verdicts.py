@@ -120,9 +120,9 @@ def is_flaky(machine: Machine, pool: PoolFacts, limits: Thresholds) -> bool:
 
 
 def _dead(case: _Case) -> Verdict | None:
-    machine, limits = case.machine, case.limits
-    if case.silence > max(limits.dead, missing_after(limits, case.lag)):
-        why = f"{case.silent_words}, longer than {_span(limits.dead)} ago."
+    machine, limit = case.machine, max(case.limits.dead, missing_after(case.limits, case.lag))
+    if case.silence > limit:
+        why = f"{case.silent_words}, longer than {_span(limit)} ago."
         return Verdict(Condition.DEAD, why, case.heard)
     failed = machine.reboot_failed
     if failed is None or failed <= case.heard or _missing(case) is None:

@@ -69,8 +69,6 @@ class Waits:
 
     weekly: timedelta
     """All of them together, in a week."""
-    felt: timedelta
-    """The same, as far as it counts by the pool's wishes, without its weight."""
     worst: timedelta | None
     """What 95 of 100 tasks do not wait longer than; ``None`` if they wait for ever."""
 

@@ -52,7 +52,7 @@ class Known:
 
     def waits(self, machines: int) -> Waits:
         """How long tasks wait with so many machines."""
-        return self.replay.waits(machines * self.pool.slots, target=self.pool.wishes.target)
+        return self.replay.waits(machines * self.pool.slots)
 
     def felt_lately(self, machines: int) -> float:
         """The same by the last week alone."""

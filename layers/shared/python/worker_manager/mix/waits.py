@@ -134,13 +134,12 @@ class Replay:
             total += self.counts[step] * (number - within * (1 - WITHIN_TARGET))
         return total * self._weekly()
 
-    def waits(self, places: float, *, target: timedelta) -> Waits:
-        """The same with more to tell."""
+    def waits(self, places: float) -> Waits:
+        """The same as people are told of it, whatever they mind."""
         found = self.waiting(places)
         total = sum(self.counts[step] * number for step, number in found)
         return Waits(
             weekly=timedelta(seconds=total * self._weekly()),
-            felt=timedelta(seconds=self.felt(places, target=target)),
             worst=self._worst(found, places),
         )
 

@@ -2,7 +2,7 @@
 
 Observe, decide, record, act: nothing is done that is not written down first, and of two looks at
 once only the one whose writes win does anything.  One pool's trouble never stops the others, and
-what one call does not get to, the next one begins with.
+each call begins with another pool, so that a lack of time is shared by all.
 Where to read next: ``worker_manager.machines.looks`` (the decision), ``remedying`` (acting).
 """
 
@@ -91,10 +91,7 @@ class Pooled:
 def examine(deps: ExamineDeps, deadline: Deadline) -> dict[str, Any]:
     """Look at every pool that has time; what came of it, in numbers."""
     now = deps.clock()
-    said = {
-        queue_id: policies.from_json(stored, version=version)
-        for queue_id, stored, version in deps.machines.policies()
-    }
+    said = {queue_id: policies.from_json(stored) for queue_id, stored in deps.machines.policies()}
     total: Counter[str] = Counter(pools=0, failed=0, left=0)
     for queue_id in _in_turn(_queues(deps, said, now), now, deps):
         if not deadline.allows(LONGEST):
@@ -122,7 +119,8 @@ def _queues(deps: ExamineDeps, said: Mapping[str, Policy], now: datetime) -> lis
         for one in deps.registry.worker_types()
         if one.is_hardware or is_type_listed(one, now, rules)
     )
-    return sorted({*types, *deps.stores.pools.ids(), *said})
+    # Those that are watched, too: of what was deleted nothing is to be told any more.
+    return sorted({*types, *deps.stores.pools.ids(), *said, *deps.machines.watched()})
 
 
 def _in_turn(queues: Sequence[str], now: datetime, deps: ExamineDeps) -> list[str]:

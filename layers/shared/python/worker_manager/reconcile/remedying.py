@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from worker_manager.actions.entities import OURSELVES, Level, Operation, Run, RunState, Target
-from worker_manager.core.errors import WorkerManagerError
+from worker_manager.actions.entities import Level, Operation, Run, RunState, Target
+from worker_manager.core.errors import ConflictError, WorkerManagerError
+from worker_manager.core.lifecycle import OURSELVES
 from worker_manager.core.moments import FOR_EVER
 from worker_manager.machines.remedies import DAY, Cure, Done
 from worker_manager.telemetry import logger
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from worker_manager.machines.remedies import Remedy
     from worker_manager.registry.backends.protocol import QueueBackend
     from worker_manager.registry.quarantines import Quarantines
+    from worker_manager.registry.registry import Registry
 
 PAGE = 200
 """Runs that are read at once."""
@@ -38,6 +40,7 @@ _VAIN = frozenset({RunState.FAILED, RunState.TIMED_OUT})
 class Cures:
     """What may be done, and how what was done went."""
 
+    registry: Registry
     runs: Runs
     catalogue: Catalogue
     quarantines: Quarantines
@@ -82,7 +85,10 @@ class Cures:
                 yield run
 
     def _quarantine(self, remedy: Remedy, now: datetime) -> None:
-        """First where tasks are given out, then here, as for anybody."""
+        """First where tasks are given out, then here, as for anybody; never over what is said."""
+        known = self.registry.worker(remedy.key)
+        if known is not None and known.is_quarantined(now):
+            raise ConflictError("somebody put it into quarantine meanwhile")
         self.backend.quarantine(remedy.key, FOR_EVER, info=remedy.reason)
         self.quarantines.change(
             remedy.key, FOR_EVER, info=remedy.reason, client_id=OURSELVES, now=now

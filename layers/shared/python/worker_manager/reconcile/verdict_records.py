@@ -63,6 +63,9 @@ def _record_watch(found: Pooled, decided: Look, deps: ExamineDeps, now: datetime
     before, after = found.before, decided.watch
     # A pool with verdicts has a watch, by which it is found.
     if after == before and (before.version or not decided.changes):
+        if before.version and after.is_empty and not (found.machines or found.records):
+            # Nobody is there any more, nor anything to be told of who was.
+            deps.machines.drop_watch(found.queue_id, version=before.version)
         return
     events: list[Json] = []
     error: PoolError | None = None

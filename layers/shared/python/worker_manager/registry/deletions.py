@@ -71,6 +71,7 @@ class Deletion:
             self.downtimes.change(queue_id, self.now, info=info, client_id=self.by, now=self.now)
         deletions = self.registry.deletions
         for group in self.registry.groups(queue_id):
+            self._in_time()
             deletions.remove(f"{queue_id}#groups", group.group)
         deletions.remove_type(queue_id)
         self.registry.forget_noted()

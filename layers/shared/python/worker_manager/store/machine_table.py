@@ -4,7 +4,7 @@
 partition                       sort key                    what
 ==============================  ==========================  ===================================
 ``<task queue id>#machines``    ``<group>#<worker id>``     a verdict as text, by version
-``machine-policies``            ``<task queue id>``         a pool's policy, JSON, by version
+``machine-policies``            ``<task queue id>``         a pool's policy, JSON
 ``machine-watches``             ``<task queue id>``         what is remembered of a pool, JSON
 ==============================  ==========================  ===================================
 
@@ -19,13 +19,18 @@ from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pynamodb.exceptions import DoesNotExist, PutError
+from pynamodb.exceptions import DoesNotExist
 
-from worker_manager.core.errors import ConflictError
 from worker_manager.core.model import canonical_json
 from worker_manager.store.outbox_items import outbox_item
-from worker_manager.store.registry_items import epoch, name_of, to_worker, unchanged
-from worker_manager.store.transactions import commit, is_condition_failure
+from worker_manager.store.registry_items import (
+    epoch,
+    name_of,
+    to_worker,
+    unchanged,
+    version_after,
+)
+from worker_manager.store.transactions import commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,30 +106,24 @@ class MachineTable:
 
     # What is said and remembered of pools
 
-    def policy(self, queue_id: str) -> tuple[Json, int] | None:
-        """A pool's policy and its version; ``None`` if there is none."""
-        return self._named(POLICIES, queue_id)
+    def policy(self, queue_id: str) -> Json | None:
+        """A pool's policy; ``None`` if there is none."""
+        item = self._named(POLICIES, queue_id)
+        return _body(item) if item is not None else None
 
-    def policies(self) -> Iterator[tuple[str, Json, int]]:
+    def policies(self) -> Iterator[tuple[str, Json]]:
         """All of them, by task queue."""
         for item in self._items.query(POLICIES, consistent_read=True):
-            yield item.sk, _body(item), int(item.version or 0)
+            yield item.sk, _body(item)
 
-    def put_policy(self, queue_id: str, policy: Json, *, version: int) -> None:
-        """Write a policy over that version; ``ConflictError`` if it has changed."""
-        item = self._items(
-            POLICIES, queue_id, body=canonical_json(dict(policy)), version=version + 1
-        )
-        try:
-            item.save(condition=unchanged(self._items, version))
-        except PutError as error:
-            if is_condition_failure(error):
-                raise ConflictError(f"the policy of {queue_id} changed meanwhile") from error
-            raise
+    def put_policy(self, queue_id: str, policy: Json) -> None:
+        """Write a policy, the whole of it: what was said last holds."""
+        self._items(POLICIES, queue_id, body=canonical_json(dict(policy))).save()
 
     def watch(self, queue_id: str) -> tuple[Json, int] | None:
         """What is remembered of a pool, and its version; ``None`` if nothing is."""
-        return self._named(WATCHES, queue_id)
+        item = self._named(WATCHES, queue_id)
+        return (_body(item), int(item.version or 0)) if item is not None else None
 
     def put_watch(
         self,
@@ -143,7 +142,7 @@ class MachineTable:
                 WATCHES,
                 queue_id,
                 body=canonical_json(dict(watch)),
-                version=version + 1,
+                version=version_after(version),
                 ttl=epoch(at + KEPT),
             )
             write.save(item, condition=unchanged(self._items, version))
@@ -154,18 +153,26 @@ class MachineTable:
 
         commit(self._tables.connection, fill)
 
-    def watched(self, *, after: str = "", limit: int) -> list[str]:
+    def drop_watch(self, queue_id: str, *, version: int) -> None:
+        """Remember nothing more of a pool; ``ConflictError`` as for verdicts."""
+
+        def fill(write: TransactWrite) -> None:
+            item = self._items(WATCHES, queue_id)
+            write.delete(item, condition=unchanged(self._items, version))
+
+        commit(self._tables.connection, fill)
+
+    def watched(self, *, after: str = "", limit: int | None = None) -> list[str]:
         """Pools of which something is remembered, in order, from the one that follows ``after``."""
         beyond = self._items.sk > after if after else None
         found = self._items.query(WATCHES, beyond, consistent_read=True, page_size=limit)
         return [item.sk for item in islice(found, limit)]
 
-    def _named(self, partition: str, name: str) -> tuple[Json, int] | None:
+    def _named(self, partition: str, name: str) -> RegistryItem | None:
         try:
-            item = self._items.get(partition, name, consistent_read=True)
+            return self._items.get(partition, name, consistent_read=True)
         except DoesNotExist:
             return None
-        return _body(item), int(item.version or 0)
 
     def _row(self, row: StoredWorker, at: datetime) -> RegistryItem:
         return self._items(
@@ -173,7 +180,7 @@ class MachineTable:
             name_of(row.key),
             body=row.body,
             ttl=epoch(at + KEPT),
-            version=row.version + 1,
+            version=version_after(row.version),
         )
 
 

@@ -33,6 +33,7 @@ def examining() -> ExamineDeps:
         loads=Loads(LoadTable(registry.table)),
         machines=MachineTable(registry.table),
         cures=Cures(
+            registry=registry,
             runs=runs_of(base, registry),
             catalogue=catalogue_of(base, registry),
             quarantines=quarantines_of(base, registry),
