@@ -5,29 +5,26 @@ Where to read next: ``action_runs`` and ``agents``, which use them.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StrictBool, StringConstraints
+from pydantic import Field, StrictBool, StringConstraints
 
 from worker_manager.actions.course import MOST_ATTEMPTS
+from worker_manager.api.action_schemas import (  # noqa: TC001 - pydantic reads them
+    ActionName,
+    ContextName,
+    KindName,
+    LevelName,
+    Params,
+)
 from worker_manager.api.registry_schemas import PRINTABLE
-from worker_manager.api.schemas import Slugid  # noqa: TC001 - pydantic reads it
-from worker_manager.api.search_schemas import MOST_AT_ONCE, QuarantineFilter, Token
+from worker_manager.api.schemas import Slugid  # noqa: TC001 - too
+from worker_manager.api.search_schemas import MOST_AT_ONCE, Token, WorkerFilter
 from worker_manager.api.validation import Answer, Identifier, Moment, PoolId, Wire
 
-if TYPE_CHECKING:
-    from worker_manager.core.model import Json
-
-ACTION_NAME = r"^[a-z0-9-]{1,38}$"
-MOST_PARAMS = 4 * 1024
-"""Bytes of what a caller says besides for an action to be done."""
 MOST_CLAIMED = 10
 """Runs that an agent may take up with one request."""
 
-ContextName = Literal["provisioner", "worker-type", "worker"]
-LevelName = Literal["deployment", "provisioner", "worker-type", "worker"]
-KindName = Literal["builtin", "http", "agent"]
 RunStateName = Literal[
     "queued", "claimed", "running", "succeeded", "failed", "timed-out", "cancelled"
 ]
@@ -37,15 +34,6 @@ Reason = Annotated[str, StringConstraints(max_length=4000, pattern=PRINTABLE)]
 Said = Annotated[str, StringConstraints(max_length=2000, pattern=PRINTABLE)]
 Method = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][-a-z0-9]{0,37}$")]
 AttemptNumber = Annotated[int, Field(ge=1, le=MOST_ATTEMPTS, strict=True)]
-
-
-def _is_small(value: Json) -> Json:
-    if (size := len(json.dumps(value, separators=(",", ":")))) > MOST_PARAMS:
-        raise ValueError(f"takes {size} bytes, over {MOST_PARAMS}")
-    return value
-
-
-Params = Annotated[dict[str, Any], AfterValidator(_is_small)]
 
 
 class RunAction(Answer):
@@ -205,8 +193,8 @@ class ResolveActionRunRequest(Wire):
 class RunActionsRequest(RunActionRequest):
     """That an action shall be done to each worker that a filter finds."""
 
-    action: Annotated[str, StringConstraints(pattern=ACTION_NAME)]
-    filter: QuarantineFilter
+    action: ActionName
+    filter: WorkerFilter
     limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, strict=True)] = 25
     continuation_token: Token | None = None
     dry_run: StrictBool = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.actions.declared import scopes_to_run
-from worker_manager.actions.entities import Kind, Level, Offered, Run, RunState, Target
+from worker_manager.actions.entities import Context, Kind, Level, Offered, Operation, Run, RunState
 from worker_manager.api import paging
 from worker_manager.api.action_run_schemas import (
     ActionRun,
@@ -18,6 +18,7 @@ from worker_manager.api.action_run_schemas import (
     CancelActionRunRequest,
     RunActionRequest,
 )
+from worker_manager.api.actions import PATHS, target_of
 from worker_manager.api.declarations import exact_queue_id
 from worker_manager.api.routing import PAGING, Call, Route
 from worker_manager.api.run_answers import run_answer
@@ -32,24 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from worker_manager.actions.entities import Target
     from worker_manager.api.deps import RegistryDeps
     from worker_manager.core.scopes import Expression
 
 LARGEST_PAGE = 100
 """Runs of one page: each has its log."""
-
-
-def target_of(call: Call) -> Target:
-    """The provisioner, worker type or worker that the path names."""
-    if "workerType" in call.params:
-        exact_queue_id(call)
-    given = call.params
-    return Target(
-        given["provisionerId"],
-        given.get("workerType"),
-        given.get("workerGroup"),
-        given.get("workerId"),
-    )
 
 
 def run_action(call: Call, deps: RegistryDeps) -> ActionRun:
@@ -61,6 +50,8 @@ def run_action(call: Call, deps: RegistryDeps) -> ActionRun:
     ``worker-registry:run-action:<name>:<target>`` and all that the action requires.
     """
     body: RunActionRequest = call.body
+    if "workerType" in call.params:
+        exact_queue_id(call)
     target = target_of(call)
     offered = _known(call, deps, target)
     if offered is None:
@@ -92,7 +83,7 @@ def new_run(
 ) -> Run:
     """A run as the caller asks for it."""
     seen = deps.runs.seen(target.key) if target.key is not None else None
-    is_known = seen is not None and seen > now - 2 * deps.registry.interval
+    is_silent = seen is None or seen <= now - 2 * deps.registry.interval
     return Run(
         run_id=run_id,
         action=offered.action,
@@ -103,7 +94,7 @@ def new_run(
         reason=call.body.reason,
         params=call.body.params,
         bulk_id=bulk_id,
-        was_silent=offered.action.operation == "reboot" and not is_known,
+        was_silent=offered.action.operation == Operation.REBOOT and is_silent,
     )
 
 
@@ -162,8 +153,7 @@ def list_of_queue(call: Call, deps: RegistryDeps) -> ActionRunsResponse:
 
 def scope_to_see(target: Target) -> str:
     """What it takes to look at a target, and so at its runs."""
-    kind = {1: "provisioner", 2: "worker-type", 4: "worker"}[len(str(target).split("/"))]
-    return f"queue:get-{kind}:{target}"
+    return f"queue:get-{target.context}:{target}"
 
 
 def _page(
@@ -197,24 +187,13 @@ def known_later(_params: Mapping[str, str], _payload: Any) -> Expression:
     return AllOf(())
 
 
-_P = "<provisionerId>"
-_TYPE = f"{_P}/<workerType>"
-_WORKER = f"{_TYPE}/<workerGroup>/<workerId>"
-_SEEN = (f"provisioner:{_P}", f"worker-type:{_TYPE}", f"worker:{_WORKER}")
-_PATHS = {
-    "Provisioner": (f"/provisioners/{_P}", _P),
-    "WorkerType": (f"/provisioners/{_P}/worker-types/<workerType>", _TYPE),
-    "Worker": (
-        f"/provisioners/{_P}/worker-types/<workerType>/workers/<workerGroup>/<workerId>",
-        _WORKER,
-    ),
-}
+_, _WORKER_PATH, _WORKER = PATHS[Context.WORKER]
 
 
-def _running(what: str) -> Route[RegistryDeps]:
-    path, names = _PATHS[what]
+def _running(context: Context) -> Route[RegistryDeps]:
+    word, path, names = PATHS[context]
     return Route(
-        name=f"run{what}Action",
+        name=f"run{word}Action",
         service="worker-registry",
         method="POST",
         path=f"{path}/actions/<actionName>",
@@ -227,14 +206,16 @@ def _running(what: str) -> Route[RegistryDeps]:
 
 
 RUN_ROUTES: tuple[Route[RegistryDeps], ...] = (
-    *(_running(what) for what in _PATHS),
+    *(_running(context) for context in Context),
     Route(
         name="actionRun",
         service="worker-registry",
         method="GET",
         path="/action-runs/<actionRunId>",
         handler=get_run,
-        scopes=AnyOf(tuple(f"queue:get-{what}" for what in _SEEN)),
+        scopes=AnyOf(
+            tuple(f"queue:get-{context}:{names}" for context, (*_, names) in PATHS.items())
+        ),
         scopes_of=known_later,
         response=ActionRun,
         stability="experimental",
@@ -255,7 +236,7 @@ RUN_ROUTES: tuple[Route[RegistryDeps], ...] = (
         name="listWorkerActionRuns",
         service="worker-registry",
         method="GET",
-        path=f"{_PATHS['Worker'][0]}/action-runs",
+        path=f"{_WORKER_PATH}/action-runs",
         handler=list_of_worker,
         scopes=f"queue:get-worker:{_WORKER}",
         query=PAGING,

@@ -16,7 +16,7 @@ from worker_manager.api.validation import NO_DISGUISE, Answer, Identifier, Wire
 
 MOST_ACTIONS = 50
 MOST_PARAMS = 4 * 1024
-"""Bytes of what an agent is told besides."""
+"""Bytes of what is said besides: of an action to its agent, and of a run by its caller."""
 MOST_SCOPES = 20
 
 ContextName = Literal["provisioner", "worker-type", "worker"]
@@ -38,6 +38,9 @@ def _fits(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+Params = Annotated[dict[str, Any], AfterValidator(_fits)]
+
+
 class ActionRequest(Wire):
     """Something that may be done with a provisioner, a worker type or a worker.
 
@@ -55,7 +58,7 @@ class ActionRequest(Wire):
     kind: KindName = "http"
     operation: ActionName | None = None
     agent_id: Identifier | None = None
-    params: Annotated[dict[str, Any], AfterValidator(_fits)] = Field(default={})
+    params: Params = Field(default={})
     required_scopes: Annotated[list[Scope], Field(max_length=MOST_SCOPES)] = Field(default=[])
     confirm: StrictBool = True
     bulk: StrictBool = False

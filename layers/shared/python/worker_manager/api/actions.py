@@ -22,13 +22,29 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Json
     from worker_manager.registry.entities import Provisioner, RegistryWorker, WorkerType
 
-_NAMES = ("provisionerId", "workerType", "workerGroup", "workerId")
+_P = "<provisionerId>"
+_TYPE = f"{_P}/<workerType>"
+PATHS = {
+    Context.PROVISIONER: ("Provisioner", f"/provisioners/{_P}", _P),
+    Context.WORKER_TYPE: ("WorkerType", f"/provisioners/{_P}/worker-types/<workerType>", _TYPE),
+    Context.WORKER: (
+        "Worker",
+        f"/provisioners/{_P}/worker-types/<workerType>/workers/<workerGroup>/<workerId>",
+        f"{_TYPE}/<workerGroup>/<workerId>",
+    ),
+}
+"""Of what may have actions: its word in names of calls, its path, its names as in scopes."""
 
 
 def target_of(call: Call) -> Target:
-    """What a path names: a provisioner, a worker type or a worker."""
-    provisioner_id, *others = (call.params.get(name) for name in _NAMES)
-    return Target(provisioner_id or "", *others)
+    """The provisioner, worker type or worker that a path names."""
+    given = call.params
+    return Target(
+        given["provisionerId"],
+        given.get("workerType"),
+        given.get("workerGroup"),
+        given.get("workerId"),
+    )
 
 
 def list_actions(call: Call, deps: RegistryDeps) -> ActionsResponse:
@@ -122,29 +138,18 @@ def _filled(action: Action, target: Target) -> dict[str, Any]:
     return filled
 
 
-def _listing(name: str, path: str, scopes: str) -> Route[RegistryDeps]:
+def _listing(context: Context) -> Route[RegistryDeps]:
+    word, path, names = PATHS[context]
     return Route(
-        name=name,
+        name=f"list{word}Actions",
         service="worker-registry",
         method="GET",
         path=f"{path}/actions",
         handler=list_actions,
-        scopes=scopes,
+        scopes=f"queue:get-{context}:{names}",
         response=ActionsResponse,
         stability="experimental",
     )
 
 
-_PROVISIONER = "/provisioners/<provisionerId>"
-_TYPE = f"{_PROVISIONER}/worker-types/<workerType>"
-_P, _WT = "<provisionerId>", "<provisionerId>/<workerType>"
-
-ACTION_ROUTES: tuple[Route[RegistryDeps], ...] = (
-    _listing("listProvisionerActions", _PROVISIONER, f"queue:get-provisioner:{_P}"),
-    _listing("listWorkerTypeActions", _TYPE, f"queue:get-worker-type:{_WT}"),
-    _listing(
-        "listWorkerActions",
-        f"{_TYPE}/workers/<workerGroup>/<workerId>",
-        f"queue:get-worker:{_WT}/<workerGroup>/<workerId>",
-    ),
-)
+ACTION_ROUTES: tuple[Route[RegistryDeps], ...] = tuple(_listing(context) for context in Context)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from worker_manager.api.deps import RegistryDeps
     from worker_manager.api.found import Found
-    from worker_manager.api.search_schemas import StateName
+    from worker_manager.api.search_schemas import StateName, WorkerFilter
     from worker_manager.core.model import WorkerKey
 
 MOST_A_MINUTE = 600
@@ -79,9 +79,7 @@ def quarantine_workers(call: Call, deps: RegistryDeps) -> QuarantineWorkersRespo
     """
     body: QuarantineWorkersRequest = call.body
     late = deps.clock() + PATIENCE
-    token = body.continuation_token
-    query = {} if token is None else {"continuationToken": token}
-    after = Place.parse(position(query, Place.is_one))
+    after = place_of(body.continuation_token)
     found, place = take(call, deps, _wanted(body, deps.clock()), after=after, size=body.limit)
     steps = [Step.of(one, call, deps.clock()) for one in found]
     pause = _change(call, deps, steps, late)
@@ -137,9 +135,18 @@ def _is_as_wished(found: Found, body: QuarantineWorkersRequest, now: datetime) -
 
 
 def _wanted(body: QuarantineWorkersRequest, now: datetime) -> Wanted:
-    asked = body.filter
-    is_holding = end_of(body, now) > now
-    takes_gone = not is_holding or asked.state is not None or asked.health == Health.GONE.value
+    return wanted_of(body.filter, takes_gone=end_of(body, now) <= now)
+
+
+def place_of(token: str | None) -> Place:
+    """Where a page begins, by what the one before told."""
+    query = {} if token is None else {"continuationToken": token}
+    return Place.parse(position(query, Place.is_one))
+
+
+def wanted_of(asked: WorkerFilter, *, takes_gone: bool = False) -> Wanted:
+    """Whom a filter means; with those whose machine has ended if it says so, or ``takes_gone``."""
+    means_gone = takes_gone or asked.state is not None or asked.health == Health.GONE.value
     return Wanted(
         task_queue_id=asked.task_queue_id,
         provisioner_id=asked.provisioner_id,
@@ -150,7 +157,7 @@ def _wanted(body: QuarantineWorkersRequest, now: datetime) -> Wanted:
         health=asked.health,
         cloud_provider_id=asked.provider_id,
         launch_config_id=asked.launch_config_id,
-        is_gone=None if takes_gone else False,
+        is_gone=None if means_gone else False,
     )
 
 

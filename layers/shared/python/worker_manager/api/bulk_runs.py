@@ -22,9 +22,10 @@ from worker_manager.api.action_run_schemas import (
     StopActionRunsResponse,
 )
 from worker_manager.api.action_runs import new_run, request
+from worker_manager.api.bulk import place_of, wanted_of
 from worker_manager.api.everyone import PATIENCE, take
-from worker_manager.api.found import Place, Wanted
-from worker_manager.api.paging import position, with_token
+from worker_manager.api.found import Place
+from worker_manager.api.paging import with_token
 from worker_manager.api.refusals import not_found
 from worker_manager.api.registry_answers import told
 from worker_manager.api.routing import Call, Route
@@ -57,10 +58,8 @@ def run_actions(call: Call, deps: RegistryDeps) -> RunActionsResponse:
     late = deps.clock() + PATIENCE
     if not body.dry_run:
         deps.runs.begin_bulk(body.request_id, _about(call), now=deps.clock())
-    token = body.continuation_token
-    query = {} if token is None else {"continuationToken": token}
-    after = Place.parse(position(query, Place.is_one))
-    found, place = take(call, deps, _wanted(body), after=after, size=body.limit)
+    after = place_of(body.continuation_token)
+    found, place = take(call, deps, wanted_of(body.filter), after=after, size=body.limit)
     done: list[BulkRun] = []
     pause: int | None = None
     for number, one in enumerate(found):
@@ -150,22 +149,6 @@ def _offered(call: Call, deps: RegistryDeps, target: Target) -> Offered:
     if not offered.action.is_bulk:
         raise InputInvalidError("action", f"{body.action!r} is not done to many at once")
     return offered
-
-
-def _wanted(body: RunActionsRequest) -> Wanted:
-    asked = body.filter
-    return Wanted(
-        task_queue_id=asked.task_queue_id,
-        provisioner_id=asked.provisioner_id,
-        worker_group=asked.worker_group,
-        worker_id=asked.q or "",
-        state=asked.state,
-        quarantined=asked.quarantined,
-        health=asked.health,
-        cloud_provider_id=asked.provider_id,
-        launch_config_id=asked.launch_config_id,
-        is_gone=None if asked.state is not None or asked.health == "gone" else False,
-    )
 
 
 def _told(key: WorkerKey, **more: str) -> BulkRun:

@@ -234,11 +234,11 @@ class WorkerStatsResponse(WorkerFigures):
     worker_id: Identifier
 
 
-class QuarantineFilter(Wire):
-    """Whose quarantine is to change: workers of one task queue, or of one provisioner.
+class WorkerFilter(Wire):
+    """To whom something is done: workers of one task queue, or of one provisioner.
 
-    The rest narrows them down, as in a search.  Whose machine has ended is put into quarantine
-    only with a ``state``, or with ``health`` ``gone``.
+    The rest narrows them down, as in a search.  To those whose machine has ended nothing is done
+    without a ``state``, or ``health`` ``gone``; but they are released from quarantine.
     """
 
     task_queue_id: PoolId | None = None
@@ -252,7 +252,7 @@ class QuarantineFilter(Wire):
     launch_config_id: Identifier | None = None
 
     @model_validator(mode="after")
-    def _is_about_somebody(self) -> QuarantineFilter:
+    def _is_about_somebody(self) -> WorkerFilter:
         if (self.task_queue_id is None) == (self.provisioner_id is None):
             raise ValueError("taskQueueId or provisionerId must be given, and not both")
         return self
@@ -261,7 +261,7 @@ class QuarantineFilter(Wire):
 class QuarantineWorkersRequest(QuarantineWorkerRequest):
     """Until when, or just whether, tasks are kept away from whom."""
 
-    filter: QuarantineFilter
+    filter: WorkerFilter
     quarantine_info: Info = ""
     limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, strict=True)] = 25
     continuation_token: Token | None = None
