@@ -162,6 +162,21 @@ def test_a_large_type_is_deleted_by_asking_until_it_is_gone(world: World) -> Non
     assert world.registry.worker_type(POOL) is None
 
 
+def test_groups_too_are_deleted_only_while_there_is_time(world: World) -> None:
+    for number in range(3):
+        world.see(key=WorkerKey(POOL, f"rack-{number}", "m-1"))
+
+    # Once for the workers, once for the first group.
+    times = iter([False, False, True])
+    with pytest.raises(QueueUnavailableError, match="ask again"):
+        world.deletion(is_late=partial(next, times)).worker_type(POOL)
+    assert [one.group for one in world.registry.groups(POOL)] == ["rack-1", "rack-2"]
+    world.deletion().worker_type(POOL)
+
+    assert world.registry.groups(POOL) == []
+    assert world.registry.worker_type(POOL) is None
+
+
 def test_a_worker_that_comes_back_is_another_one(world: World) -> None:
     world.see()
     before = world.registry.worker(KEY)
