@@ -11,7 +11,7 @@ import pytest
 from moto.core.botocore_stubber import BotocoreStubber
 
 from tests.action_tables import HOST, Seen, a_run, an_action, host, later, some_runs
-from worker_manager.actions import records
+from worker_manager.actions import bulks, ledger, records
 from worker_manager.actions.course import LEASE, Ending
 from worker_manager.actions.entities import (
     Context,
@@ -328,25 +328,58 @@ def test_runs_are_listed_by_worker_and_by_queue_the_newest_first_a_page_at_a_tim
     assert [run.run_id for run in world.runs.open(limit=9)[0]] == [ids[9]]
 
 
-def test_a_stopped_bulk_cancels_what_is_open_and_has_no_further_runs(world: World) -> None:
+def a_bulk(world: World, size: int) -> str:
     bulk = derived_slugid("bulk")
-    world.runs.begin_bulk(bulk, "reboot all", now=later())
-    for number in range(3):
+    bulks.begin(world.runs, bulk, "reboot all", now=later())
+    for number in range(size):
         world.runs.request(a_run(number, key=host(number), bulk_id=bulk))
+    return bulk
+
+
+def stop(world: World, bulk: str, *, is_late: bool = False) -> tuple[int, bool]:
+    now = later(minutes=1)
+    return bulks.stop(world.runs, bulk, by="me", now=now, is_late=lambda: is_late)
+
+
+def test_a_stopped_bulk_cancels_what_is_open_and_has_no_further_runs(world: World) -> None:
+    bulk = a_bulk(world, 3)
     over, _ = world.claim(2)
     world.fail(over)
 
-    assert world.runs.stop_bulk(bulk, by="me", now=later(minutes=1)) == 2
-    assert world.runs.stop_bulk(bulk, by="me", now=later(minutes=1)) == 0
+    assert stop(world, bulk) == (2, True)
+    assert stop(world, bulk) == (0, True)
     with pytest.raises(ConflictError, match="was stopped"):
         world.runs.request(a_run(7, key=host(7), bulk_id=bulk))
     with pytest.raises(ConflictError, match="was stopped"):
-        world.runs.begin_bulk(bulk, "reboot all", now=later())
+        bulks.begin(world.runs, bulk, "reboot all", now=later())
     with pytest.raises(DuplicateError):
-        world.runs.begin_bulk(bulk, "reboot others", now=later())
+        bulks.begin(world.runs, bulk, "reboot others", now=later())
     with pytest.raises(NotFoundError):
-        world.runs.stop_bulk(derived_slugid("no"), by="me", now=later())
+        stop(world, derived_slugid("no"))
     assert world.runs.get(over.run_id).state is RunState.FAILED
+
+
+def test_a_large_bulk_is_stopped_step_by_step_and_nobody_takes_up_the_rest(world: World) -> None:
+    bulk = a_bulk(world, 2)
+    assert stop(world, bulk, is_late=True) == (1, False)
+    assert world.claim(2) == []
+    assert stop(world, bulk, is_late=True) == (1, True)
+
+
+def test_those_that_only_wait_for_their_worker_keep_nobody_from_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2):
+        world.runs.request(a_run(number, key=host(number), requested=later(seconds=number)))
+    (first,) = world.claim(now=later(seconds=2))
+    how: dict[str, Any] = {"state": RunState.SUCCEEDED, "message": "", "now": later(seconds=3)}
+    world.runs.resolve(first.run_id, lease_of(first), **how)
+
+    monkeypatch.setattr(ledger, "LOOKED_AT", 1)
+    (second,) = world.claim(now=later(seconds=4))
+    assert second.run_id != first.run_id
+    world.seen[host(0)] = later(seconds=5)
+    assert world.runs.settle(first.run_id, now=later(seconds=6)).state is RunState.SUCCEEDED
 
 
 def test_a_crash_between_any_two_calls_leaves_a_run_that_the_next_one_takes_up(

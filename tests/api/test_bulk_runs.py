@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -108,3 +109,17 @@ def test_a_stopped_bulk_cancels_what_is_open_and_goes_no_further(api: RegistryAp
     assert api("POST", BULK, more, client="test/admin").code == "RequestConflict"
     assert states(api) == ["cancelled"] * 2
     assert api("POST", stop, {"requestId": derived_slugid("none")}).status == 404
+
+
+def test_a_bulk_that_takes_long_to_stop_is_stopped_with_several_requests(
+    api: RegistryApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post(api, asks())
+    monkeypatch.setattr(bulk_runs, "PATIENCE", timedelta())
+    stop = {"requestId": ID}
+    answers = [api.ok("POST", f"{BULK}/stop", stop) for _ in range(3)]
+    assert answers == [
+        {"cancelled": 1, "retryAfter": 0},
+        {"cancelled": 1, "retryAfter": 0},
+        {"cancelled": 1},
+    ]

@@ -113,13 +113,20 @@ class Runs:
         """A page of all runs that are not over, the oldest first."""
         return self._page(self.table.open(limit=limit, after=after), limit)
 
-    def _page(self, lines: list[Listed], limit: int) -> tuple[list[Run], str | None]:
-        found = self.table.read_many([line.run_id for line in lines])
-        runs = [
-            records.from_stored(line.run_id, *found[line.run_id])
-            for line in lines
-            if line.run_id in found
+    def get_many(self, run_ids: Sequence[str]) -> list[Run]:
+        """Those of the runs that there are, in the same order."""
+        found = self.table.read_many(run_ids)
+        return [
+            records.from_stored(run_id, *found[run_id]) for run_id in run_ids if run_id in found
         ]
+
+    def is_stopped(self, bulk_id: str) -> bool:
+        """Whether a bulk was stopped."""
+        noted = self.table.bulk(bulk_id)
+        return noted is not None and noted[1]
+
+    def _page(self, lines: list[Listed], limit: int) -> tuple[list[Run], str | None]:
+        runs = self.get_many([line.run_id for line in lines])
         return runs, lines[-1].order if len(lines) == limit else None
 
     # Asking for one
@@ -208,11 +215,14 @@ class Runs:
     def take(self, run_id: str, lease: Lease, *, now: datetime) -> Run:
         """Have a run for oneself until the lease ends.
 
-        ``ConflictError`` if somebody else has it or it is over; ``NoPlaceError`` if it must wait.
+        ``ConflictError`` if somebody else has it, it is over or its bulk was stopped;
+        ``NoPlaceError`` if it must wait.
         """
 
         def change(run: Run) -> Run:
             after = course.take(run, lease, now=now)
+            if run.bulk_id is not None and self.is_stopped(run.bulk_id):
+                raise ConflictError(f"bulk {run.bulk_id} was stopped")
             if not run.is_under_way:
                 stored = records.to_stored(after)
                 if len(self.table.under_way(stored.place) - {run_id}) >= stored.places:
@@ -281,40 +291,6 @@ class Runs:
         if known is not None and self._settled(known, now) == known:
             return known
         return self._change(run_id, lambda run: run, now=now)
-
-    # Many at once
-
-    def begin_bulk(self, bulk_id: str, about: str, *, now: datetime) -> None:
-        """Note what a bulk is about, as a text.
-
-        ``DuplicateError`` if it is about something else, ``ConflictError`` if it was stopped.
-        """
-        noted, is_stopped = self.table.begin_bulk(bulk_id, about, kept=now + records.KEPT)
-        if noted != about:
-            raise DuplicateError(f"bulk {bulk_id} is about something else")
-        if is_stopped:
-            raise ConflictError(f"bulk {bulk_id} was stopped")
-
-    def is_stopped(self, bulk_id: str) -> bool:
-        """Whether a bulk was stopped."""
-        noted = self.table.bulk(bulk_id)
-        return noted is not None and noted[1]
-
-    def stop_bulk(self, bulk_id: str, *, by: str, now: datetime) -> int:
-        """Cancel the open runs of a bulk, and let there be no further ones; how many were."""
-        if self.table.bulk(bulk_id) is None:
-            raise NotFoundError(f"bulk {bulk_id} is not known")
-        self.table.stop_bulk(bulk_id)
-        cancelled = 0
-        for run_id in self.table.runs_of_bulk(bulk_id):
-            try:
-                run = self.get(run_id)
-                if not run.state.is_final:
-                    self.cancel(run_id, by=by, reason="its bulk was stopped", now=now)
-                    cancelled += 1
-            except (ConflictError, NotFoundError):
-                continue
-        return cancelled
 
     # Writing
 

@@ -225,6 +225,7 @@ class StopActionRunsRequest(Wire):
 
 
 class StopActionRunsResponse(Answer):
-    """How many runs of it were cancelled."""
+    """How many runs of it were cancelled; with ``retryAfter`` (seconds) there are more."""
 
     cancelled: int
+    retry_after: int | None = None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from worker_manager.actions import bulks
 from worker_manager.actions.declared import scopes_to_run
 from worker_manager.actions.entities import Level, Target
 from worker_manager.api.action_run_schemas import (
@@ -26,7 +27,6 @@ from worker_manager.api.bulk import place_of, wanted_of
 from worker_manager.api.everyone import PATIENCE, take
 from worker_manager.api.found import Place
 from worker_manager.api.paging import with_token
-from worker_manager.api.refusals import not_found
 from worker_manager.api.registry_answers import told
 from worker_manager.api.routing import Call, Route
 from worker_manager.api.search import SEARCH_SCOPE
@@ -57,7 +57,7 @@ def run_actions(call: Call, deps: RegistryDeps) -> RunActionsResponse:
     body: RunActionsRequest = call.body
     late = deps.clock() + PATIENCE
     if not body.dry_run:
-        deps.runs.begin_bulk(body.request_id, _about(call), now=deps.clock())
+        bulks.begin(deps.runs, body.request_id, _about(call), now=deps.clock())
     after = place_of(body.continuation_token)
     found, place = take(call, deps, wanted_of(body.filter), after=after, size=body.limit)
     done: list[BulkRun] = []
@@ -83,18 +83,21 @@ def run_actions(call: Call, deps: RegistryDeps) -> RunActionsResponse:
 def stop_runs(call: Call, deps: RegistryDeps) -> StopActionRunsResponse:
     """Stop a bulk: nothing further is asked for, and nothing begun of what is not over.
 
-    By whoever asked for it, or who may have its action done to anything.
+    By whoever asked for it, or who may have its action done to anything.  Of a large bulk some
+    runs may not be cancelled yet: then there is a ``retryAfter``, and the same again goes on.
     """
-    noted = deps.runs.table.bulk(call.body.request_id)
-    if noted is None:
-        raise not_found(f"There is no bulk {call.body.request_id}")
-    about = json.loads(noted[0])
+    bulk_id, late = call.body.request_id, deps.clock() + PATIENCE
+    about = json.loads(bulks.about(deps.runs, bulk_id))
     if call.client_id != about["client"]:
         call.require(f"worker-registry:run-action:{about['action']}:*")
-    cancelled = deps.runs.stop_bulk(
-        call.body.request_id, by=call.client_id or "anonymous", now=deps.clock()
+    cancelled, is_all = bulks.stop(
+        deps.runs,
+        bulk_id,
+        by=call.client_id or "anonymous",
+        now=deps.clock(),
+        is_late=lambda: deps.clock() >= late,
     )
-    return StopActionRunsResponse(cancelled=cancelled)
+    return StopActionRunsResponse(cancelled=cancelled, **told(retry_after=None if is_all else 0))
 
 
 def _about(call: Call) -> str:

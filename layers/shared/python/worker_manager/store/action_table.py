@@ -8,7 +8,7 @@ partition                  sort key                    what
 ``target#<target>``        ``cool#<action>``           until when it is not done again
 ``target#<target>``        ``run#<requested>#<id>``    a run of it, open or over
 ``queue#<task queue id>``  ``<requested>#<run id>``    a run of it or one of its workers
-``todo#<list>``            ``<requested>#<run id>``    an open run that these may take up
+``todo#<list>``            ``<requested>#<run id>``    an open run that these may take up, or have
 ``open``                   ``<requested>#<run id>``    an open run
 ``place#<place>``          ``place``                   the runs that are under way there
 ``bulk#<bulk id>``         ``bulk``                    JSON text; whether it was stopped
@@ -182,6 +182,8 @@ class ActionTable:
             write.delete(self._lock(after))
             for line in self._open_lines(after):
                 write.delete(line)
+        elif before.has_place and not after.has_place:
+            write.delete(self._open_lines(after)[0])
         elif before.is_taken != after.is_taken:
             write.save(self._open_lines(after)[0])
 
