@@ -150,6 +150,11 @@ class Base:
             errors=self.errors,
         )
 
+    def static_providers(self) -> frozenset[str]:
+        """Ids of the providers whose machines stay where they are."""
+        known = self.settings.providers.values()
+        return frozenset(one.provider_id for one in known if one.provider_type == "static")
+
     def has(self, variable: str) -> bool:
         """Whether the function was given this."""
         return bool(self.settings.environment.get(variable))

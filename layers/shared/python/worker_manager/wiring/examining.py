@@ -23,7 +23,6 @@ def examining() -> ExamineDeps:
     """For the function that looks after machines."""
     base = Base(settings_module.load())
     registry = registry_of(base)
-    providers = base.settings.providers.values()
     return ExamineDeps(
         registry=registry,
         queue=base.queue(),
@@ -42,5 +41,5 @@ def examining() -> ExamineDeps:
         ),
         clock=now,
         timing=base.timing,
-        static=frozenset(one.provider_id for one in providers if one.provider_type == "static"),
+        static=base.static_providers(),
     )

@@ -55,12 +55,11 @@ def worker_ends() -> EndDeps:
     """For the function that hears of workers' ends."""
     base = Base(settings_module.load())
     registry = registry_of(base)
-    providers = base.settings.providers.values()
     return EndDeps(
         registry=registry,
         quarantines=quarantines_of(base, registry),
         queue=_queue(base, registry),
-        static=frozenset(one.provider_id for one in providers if one.provider_type == "static"),
+        static=base.static_providers(),
     )
 
 
