@@ -16,6 +16,7 @@ import aiohttp
 import mohawk  # type: ignore[import-untyped]
 from pydantic import BaseModel, ValidationError
 
+from worker_manager_agent.answers import body_of
 from worker_manager_agent.failures import ApiError, LeaseLostError
 from worker_manager_agent.messages import Beat, Claims
 
@@ -107,11 +108,8 @@ class Api:
             timeout=self._timeout,
             allow_redirects=False,
         ) as response:
-            text = await response.content.read(LONGEST_ANSWER)
-            while not response.content.at_eof() and len(text) < LONGEST_ANSWER:
-                text += await response.content.read(LONGEST_ANSWER - len(text))
             try:
-                return response.status, json.loads(text)
+                return response.status, json.loads(await body_of(response, most=LONGEST_ANSWER))
             except ValueError:
                 return (response.status if response.status >= 300 else 502), None
 

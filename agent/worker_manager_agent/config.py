@@ -18,28 +18,24 @@ from pydantic import (
     SecretStr,
     StringConstraints,
     ValidationError,
-    field_validator,
+    model_validator,
 )
 
 from worker_manager_agent.failures import ConfigError
-from worker_manager_agent.inventory import (
-    Name,
-    Seconds,
-    complaints,
-    load_inventory,
-    read_toml,
-    sealed,
-)
+from worker_manager_agent.inventory import load_inventory
+from worker_manager_agent.reading import Name, Origin, Period, Seconds, complaints, read_toml
 from worker_manager_agent.secrets import check_private
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
     from worker_manager_agent.inventory import Inventory
 
 M = TypeVar("M", bound=BaseModel)
 
-Period = Annotated[Seconds, Field(gt=0)]
+LEASE_SECONDS = 60.0
+"""For how long the worker manager gives a run to an agent that says nothing."""
 
 Queues = Annotated[
     str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,38}/(\*|[a-z][a-z0-9-]{0,37}\*?)$")
@@ -52,7 +48,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    root_url: Annotated[str, Field(pattern=r"^https?://[^/@\s]+$")]
+    root_url: Origin
     agent_id: Name
     inventory: Path
     task_queues: Annotated[tuple[Queues, ...], Field(min_length=1)]
@@ -62,7 +58,7 @@ class Settings(BaseModel):
     poll_seconds: Period = 10.0
     """Between two questions whether there is something to do."""
     heartbeat_seconds: Period = 15.0
-    lease_seconds: Period = 60.0
+    lease_seconds: Annotated[Period, Field(le=LEASE_SECONDS)] = LEASE_SECONDS
     """How long a run stays ours without a word: after that it is let go."""
     request_seconds: Period = 10.0
     """For one request to the worker manager."""
@@ -73,10 +69,11 @@ class Settings(BaseModel):
     stop_seconds: Seconds = 20.0
     """How long runs may go on after the agent was told to stop."""
 
-    @field_validator("root_url")
-    @classmethod
-    def _is_sealed(cls, url: str) -> str:
-        return sealed(url)
+    @model_validator(mode="after")
+    def _is_kept(self) -> Self:
+        if self.heartbeat_seconds > self.lease_seconds / 2:
+            raise ValueError("heartbeat_seconds is over half of lease_seconds")
+        return self
 
     def is_for(self, task_queue_id: str) -> bool:
         """Whether machines of this task queue may be touched."""

@@ -8,7 +8,6 @@ Read next: ``ladder``, ``rungs``.
 
 from __future__ import annotations
 
-import tomllib
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -26,19 +25,22 @@ from pydantic import (
 )
 
 from worker_manager_agent.failures import ConfigError
+from worker_manager_agent.reading import (
+    Name,
+    Origin,
+    Period,
+    Seconds,
+    Url,
+    complaints,
+    read_toml,
+)
 from worker_manager_agent.secrets import Secret, base_of, check_private
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Self
 
-    from pydantic_core import ErrorDetails
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-Name = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,38}$")]
 Port = Annotated[int, Field(ge=1, le=65535, strict=True)]
-Seconds = Annotated[float, Field(ge=0, le=4 * 3600, strict=True, allow_inf_nan=False)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
@@ -87,11 +89,11 @@ class Look(_Strict):
 
     port: Port = 22
     banner: str = "SSH-"
-    connect_seconds: Annotated[Seconds, Field(gt=0)] = 3.0
+    connect_seconds: Period = 3.0
     down_within_seconds: Seconds = 60.0
-    down_poll_seconds: Annotated[Seconds, Field(gt=0)] = 1.0
+    down_poll_seconds: Period = 1.0
     up_within_seconds: Seconds = 300.0
-    up_poll_seconds: Annotated[Seconds, Field(gt=0)] = 5.0
+    up_poll_seconds: Period = 5.0
 
 
 class Ssh(_Strict):
@@ -103,7 +105,7 @@ class Ssh(_Strict):
     passphrase: Secret | None = None
     port: Port = 22
     command: Text = "reboot"
-    timeout_seconds: Annotated[Seconds, Field(gt=0)] = 15.0
+    timeout_seconds: Period = 15.0
 
     @field_validator("key")
     @classmethod
@@ -120,13 +122,13 @@ class Ipmi(_Strict):
     password: Secret
     port: Port = 623
     privilege: Literal["operator", "administrator"] = "operator"
-    timeout_seconds: Annotated[Seconds, Field(gt=0)] = 20.0
+    timeout_seconds: Period = 20.0
 
 
 class Redfish(_Strict):
     """The machine's controller, over Redfish."""
 
-    url: Annotated[str, StringConstraints(pattern=r"^https?://[^/@\s]+$")]
+    url: Origin
     system: Annotated[str, StringConstraints(pattern=r"^/redfish/v1/Systems/[^/?#\s]+$")]
     user: Text
     password: Secret
@@ -134,12 +136,7 @@ class Redfish(_Strict):
     """Who vouches for the controller's certificate, if nobody well known does."""
     off_seconds: Seconds = 10.0
     """How long it stays off where the controller cannot cycle by itself."""
-    timeout_seconds: Annotated[Seconds, Field(gt=0)] = 30.0
-
-    @field_validator("url")
-    @classmethod
-    def _is_sealed(cls, url: str) -> str:
-        return sealed(url)
+    timeout_seconds: Period = 30.0
 
 
 class SnmpUser(_Strict):
@@ -171,7 +168,7 @@ class Pdu(_Strict):
     """Sent in clear: only for units that know nothing better."""
     off_seconds: Seconds = 60.0
     """How long ``pdu-off-on`` leaves it off."""
-    timeout_seconds: Annotated[Seconds, Field(gt=0)] = 5.0
+    timeout_seconds: Period = 5.0
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -183,18 +180,13 @@ class Pdu(_Strict):
 class Ticket(_Strict):
     """Where to tell people: a request with JSON."""
 
-    url: Annotated[str, StringConstraints(pattern=r"^https?://[^@\s]+$")]
+    url: Url
     body: dict[str, Any]
     """Its strings may hold ``{host}`` and the other names of ``rungs.ticket.Case``."""
     headers: dict[str, str] = {}
     token: Secret | None = None
     """Sent as ``Authorization: Bearer``."""
-    timeout_seconds: Annotated[Seconds, Field(gt=0)] = 30.0
-
-    @field_validator("url")
-    @classmethod
-    def _is_sealed(cls, url: str) -> str:
-        return sealed(url)
+    timeout_seconds: Period = 30.0
 
 
 class Host(_Strict):
@@ -260,35 +252,6 @@ def load_inventory(path: Path, environment: Mapping[str, str]) -> Inventory:
     if problems:
         raise ConfigError("\n".join(problems))
     return hosts
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file; ``ConfigError`` if it is none."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: {error}") from error
-
-
-def complaints(error: ValidationError) -> Iterator[str]:
-    """What was wrong, field by field, without the values: they may be secrets."""
-    for each in error.errors(include_input=False, include_url=False, include_context=False):
-        yield _complaint(each)
-
-
-def sealed(url: str) -> str:
-    """The URL, if nobody on the way can read what is sent there; ``ValueError`` otherwise."""
-    scheme, _, rest = url.partition("://")
-    host = rest.partition("/")[0]
-    name = host.partition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
-    if scheme != "https" and name not in LOOPBACK:
-        raise ValueError("https is needed, but on this machine")
-    return url
-
-
-def _complaint(error: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in error["loc"]) or "it"
-    return f"{where}: {error['msg'].removeprefix('Value error, ')}"
 
 
 def _title(given: Any, number: int) -> str:

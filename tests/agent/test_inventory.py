@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from worker_manager.actions.course import LEASE
 from worker_manager_agent.__main__ import UNUSABLE, main
-from worker_manager_agent.config import load_config
+from worker_manager_agent.config import LEASE_SECONDS, load_config
 from worker_manager_agent.failures import ConfigError
 from worker_manager_agent.inventory import DEFAULT_LADDER, Rung, load_inventory
 
@@ -139,6 +140,10 @@ def test_defaults_are_for_hosts_that_say_nothing_else(write: Callable[..., Path]
     assert second.pdu is None
 
 
+def test_an_agent_lets_go_of_a_run_no_later_than_the_worker_manager_gives_it_to_others() -> None:
+    assert LEASE.total_seconds() == LEASE_SECONDS
+
+
 def test_the_ladder_goes_from_gentle_to_rough_and_ends_with_people() -> None:
     assert [str(rung) for rung in DEFAULT_LADDER] == [
         "ssh",
@@ -165,6 +170,8 @@ ME = {"TASKCLUSTER_CLIENT_ID": "me", "TASKCLUSTER_ACCESS_TOKEN": VALUE}
         (AGENT.replace(".example", ".example/x"), ME, "root_url: String should match"),
         (AGENT + "poll_seconds = 0", ME, "poll_seconds: Input should be greater"),
         (AGENT + 'most_at_once = "3"', ME, "most_at_once: Input should be a valid integer"),
+        (AGENT + "lease_seconds = 90", ME, "lease_seconds: Input should be less"),
+        (AGENT + "heartbeat_seconds = 31", ME, "over half of lease_seconds"),
         (AGENT + "speed = 1", ME, "speed: Extra inputs"),
         (AGENT.replace("dc1", "d c"), ME, "agent_id: String should match"),
         (AGENT.replace('"racks/*"', ""), ME, "task_queues: Tuple should have at least 1 item"),

@@ -19,7 +19,7 @@ from tests.agent.stage import QUICK, reset
 from worker_manager_agent.failures import NotDoneError
 from worker_manager_agent.inventory import Rung, Ticket, load_inventory
 from worker_manager_agent.look import Seen, Watch, is_up
-from worker_manager_agent.rungs import Rungs
+from worker_manager_agent.rungs import Rungs, pdu, redfish
 from worker_manager_agent.rungs.pdu import outlet_oid
 from worker_manager_agent.rungs.ticket import Case, filled
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from worker_manager_agent.inventory import Host
 
 CASE = Case("m-1", "q/w/rack-1/m-1", "run-1", "reboot", "me", 'it "hangs" {run}', "ssh: error")
+OFF, ON = (f"{what} of outlet aa1 was accepted" for what in ("off", "on"))
 NOBODY = SecretStr("nobody-knows-this")
 
 
@@ -62,7 +63,7 @@ def climb(rung: Rung, host: Host) -> str:
         (Rung.REDFISH_RESET, {"redfish-reset": 1}, "ForceRestart was accepted"),
         (Rung.REDFISH_CYCLE, {"redfish-cycle": 1}, "PowerCycle was accepted"),
         (Rung.PDU, {"pdu": 1}, "reboot of outlet aa1 was accepted"),
-        (Rung.PDU_OFF_ON, {"pdu-off": 1, "pdu-on": 1}, "switched off and on"),
+        (Rung.PDU_OFF_ON, {"pdu-off": 1, "pdu-on": 1}, f"{OFF}; {ON}"),
     ],
 )
 def test_a_rung_brings_the_machine_down_and_up_once(
@@ -142,6 +143,40 @@ def test_a_controller_that_cannot_cycle_switches_off_and_on(rack: Rack, host: Ho
     finally:
         service.kinds = (*service.kinds, "PowerCycle")
     assert rack.machine("m-1").restarts == {"redfish-off": 1, "redfish-on": 1}
+
+
+def test_power_that_does_not_come_on_again_is_never_told_as_not_done(
+    rack: Rack, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*given: Any) -> str:
+        if "On" in given or "on" in given:
+            raise NotDoneError("there is a fault")
+        return "off"
+
+    monkeypatch.setattr(redfish, "_ask", refuse)
+    monkeypatch.setattr(pdu, "_set", refuse)
+    monkeypatch.setattr(rack.places["m-1"].redfish, "kinds", ("On", "ForceOff"))
+    quick = changed(changed(host, "redfish", off_seconds=0.0), "pdu", off_seconds=0.0)
+    words = "switched off, and perhaps not on again: there is a fault"
+    assert climb(Rung.REDFISH_CYCLE, quick) == words
+    assert climb(Rung.PDU_OFF_ON, quick) == "off; there is a fault"
+
+
+def test_a_controller_that_cannot_switch_on_is_not_told_to_switch_off(
+    rack: Rack, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rack.places["m-1"].redfish, "kinds", ("ForceOff",))
+    with pytest.raises(NotDoneError, match="knows no On"):
+        climb(Rung.REDFISH_CYCLE, host)
+    assert not rack.machine("m-1").restarts
+
+
+def test_an_answer_that_does_not_end_is_read_no_further(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redfish, "LONGEST_ANSWER", 99)
+    with pytest.raises(NotDoneError, match="the answer is too long"):
+        climb(Rung.REDFISH_RESET, host)
 
 
 def test_an_answer_that_is_lost_is_not_asked_for_again(rack: Rack, host: Host) -> None:

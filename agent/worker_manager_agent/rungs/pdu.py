@@ -48,16 +48,20 @@ async def off_and_on(facts: Pdu) -> str:
     return await wholly(_off_and_on(facts))
 
 
-async def turn_on(facts: Pdu) -> None:
+async def turn_on(facts: Pdu) -> str:
     """Switch the outlet on."""
-    await _set(facts, ON, "on")
+    return await _set(facts, ON, "on")
 
 
 async def _off_and_on(facts: Pdu) -> str:
-    await _set(facts, OFF, "off")
+    """From the first answer on it may be off: whatever follows, that is not "not done"."""
+    off = await _set(facts, OFF, "off")
     await asyncio.sleep(facts.off_seconds)
-    await turn_on(facts)
-    return "switched off and on"
+    try:
+        on = await turn_on(facts)
+    except NotDoneError as error:
+        on = str(error)
+    return f"{off}; {on}"
 
 
 async def _set(facts: Pdu, value: int, words: str) -> str:

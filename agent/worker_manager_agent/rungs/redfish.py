@@ -7,13 +7,14 @@ is lost, which would reset a machine twice.
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import json
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
+from worker_manager_agent.answers import body_of
 from worker_manager_agent.failures import NotDoneError
 from worker_manager_agent.rungs.wholly import wholly
 
@@ -71,15 +72,20 @@ async def turn_on(facts: Redfish, http: aiohttp.ClientSession) -> None:
 
 
 async def _off_and_on(facts: Redfish, http: aiohttp.ClientSession, system: _System) -> str:
+    """From the first answer on it may be off: whatever follows, that is not "not done"."""
+    if not system.allows("On"):
+        raise NotDoneError("the controller knows no On")
     await _ask(facts, http, system, "ForceOff")
-    await asyncio.sleep(facts.off_seconds)
-    for _ in range(ON_TRIES - 1):
-        with contextlib.suppress(NotDoneError):
-            if (await _ask(facts, http, system, "On")).endswith("accepted"):
-                return "switched off and on"
+    words = ""
+    for _ in range(ON_TRIES):
         await asyncio.sleep(facts.off_seconds)
-    await _ask(facts, http, system, "On")
-    return "switched off and on"
+        try:
+            words = await _ask(facts, http, system, "On")
+        except NotDoneError as error:
+            words = str(error)
+        if words == _accepted("On"):
+            return "switched off and on"
+    return f"switched off, and perhaps not on again: {words}"
 
 
 async def _read(facts: Redfish, http: aiohttp.ClientSession) -> _System:
@@ -110,7 +116,11 @@ async def _ask(facts: Redfish, http: aiohttp.ClientSession, system: _System, kin
         return f"{kind} was sent: {type(error).__name__}"
     if 300 <= status < 500:
         raise NotDoneError(f"{kind} is answered with {status}")
-    return f"{kind} was accepted" if status < 300 else f"{kind} is answered with {status}"
+    return _accepted(kind) if status < 300 else f"{kind} is answered with {status}"
+
+
+def _accepted(kind: str) -> str:
+    return f"{kind} was accepted"
 
 
 async def _request(
@@ -136,6 +146,4 @@ async def _request(
     ) as response:
         if method != "GET" or response.status != 200:
             return response.status, None
-        if (response.content_length or 0) > LONGEST_ANSWER:
-            raise ValueError("the answer is too long")
-        return response.status, await response.json(content_type=None)
+        return response.status, json.loads(await body_of(response, most=LONGEST_ANSWER))
