@@ -93,7 +93,7 @@ class Hardware:
     def stop(self) -> None:
         """End agent and rack; else they end with the stage."""
         while self._children:
-            self._children.pop().stop()
+            self._stage.end(self._children.pop())
 
     def name_of(self, machine: str) -> tuple[str, str, str]:
         """The worker on a machine, as the worker manager's calls want it."""

@@ -155,7 +155,7 @@ class Mishaps:
         self._say(f"{hung}: {self._run(hung)['reason']}")
         yield from self._until(f"{hung} comes back", lambda: "ended" in self._run(hung))
         self._say(f"{hung}: {_attempts(self._run(hung))}")
-        yield from self._until("all tasks end", lambda: all(map(self._end_of, self.tasks)))
+        yield from self._until("all tasks end", self._have_ended)
 
     def _until(self, scene: str, is_so: Callable[[], Any]) -> Iterator[str]:
         self._scene = scene
@@ -171,7 +171,8 @@ class Mishaps:
 
     def _rack(self) -> dict[str, Any]:
         """The machines, as they are whatever anybody says of them."""
-        with urllib.request.urlopen(f"{self._hardware.url}/_control/machines") as answer:
+        url = f"{self._hardware.url}/_control/machines"
+        with urllib.request.urlopen(url, timeout=10) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 
@@ -189,6 +190,13 @@ class Mishaps:
         """The last run of a task that has ended."""
         run = self._last_run(task_id)
         return run if run.get("state") in DONE else None
+
+    def _have_ended(self) -> bool:
+        """Whether all tasks have; but one that was given to a machine as it fell silent is lost."""
+        assert self.cast is not None
+        return all(
+            self._end_of(task) or self._worker_of(task) == self.cast.hung for task in self.tasks
+        )
 
     def _is_found_flaky(self) -> bool:
         """See to it that there is enough to do meanwhile."""
@@ -244,11 +252,10 @@ class Mishaps:
     def _judge_flaky(self, name: str) -> Iterator[str]:
         if not self._flaky_verdict(name):
             yield f"{name} is not known to be flaky any more"
-        ends = {task: self._end_of(task) or {} for task in self.tasks}
-        if blamed := {end["workerId"] for end in ends.values() if end.get("state") == "failed"} - {
-            name
-        }:
-            yield f"tasks failed at {blamed} too"
+        ends = [end for end in map(self._end_of, self.tasks) if end is not None]
+        failing = {end["workerId"] for end in ends if end["state"] == "failed"}
+        if failing != {name}:
+            yield f"tasks failed at {', '.join(sorted(failing)) or 'none'}, not at {name} alone"
         worker = self._queue.getWorker(*self._hardware.path_of(name))
         if "quarantineUntil" not in worker:
             yield f"{name} still gets tasks"

@@ -228,6 +228,11 @@ class LocalStage:
         while self._children:
             self._children.pop().stop()
 
+    def end(self, child: Child) -> None:
+        """Stop one of those that were started."""
+        self._children.remove(child)
+        child.stop()
+
     def dead_children(self) -> list[Child]:
         """What has ended although the stage is up."""
         return [child for child in self._children if not child.is_running]
