@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import requests
 import taskcluster  # type: ignore[import-untyped]
+from requests.adapters import HTTPAdapter
 from taskcluster.client import createApiClient  # type: ignore[import-untyped]
+from urllib3.util.retry import Retry
 
 from infra.local.children import LOOPBACK, free_port
 from infra.local.samples import client_options
@@ -166,8 +168,10 @@ class Hardware:
 def _registry_client(root_url: str) -> Any:
     """A client made of the reference that is served, as anybody can make one."""
     url = f"{root_url}/references/worker-registry/v1/api.json"
+    patient = HTTPAdapter(max_retries=Retry(5, backoff_factor=0.5, status_forcelist=(500, 503)))
     with requests.Session() as http:
         http.trust_env = False
+        http.mount(url, patient)
         return createApiClient("WorkerRegistry", {"reference": http.get(url, timeout=60).json()})
 
 

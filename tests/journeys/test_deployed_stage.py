@@ -57,4 +57,4 @@ def test_what_the_clock_calls_runs_within_its_role(stage: LocalStage, name: str)
 
 def test_every_part_of_the_stage_is_up(stage: LocalStage) -> None:
     assert stage.dead_children() == []
-    assert len(stage.table_names) == 7
+    assert len(stage.table_names) == 8
