@@ -160,7 +160,6 @@ def test_the_clock_calls_ticks_each_minute_and_sweeps_less_often(
         "publish": "rate(1 minute)",
         "act": "rate(1 minute)",
         "examine": "rate(1 minute)",
-        "examine": "rate(1 minute)",
         "expire": "rate(1 hour)",
     }
     assert all(rule["State"] == {"Ref": "Schedules"} for rule in schedules.values())
