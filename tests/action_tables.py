@@ -11,11 +11,12 @@ from worker_manager.actions.ledger import Runs
 from worker_manager.core.ids import derived_slugid
 from worker_manager.core.model import WorkerKey
 from worker_manager.registry.entities import RegistryWorker
-from worker_manager.store.action_table import ActionItem, ActionTable
+from worker_manager.store.action_items import ActionItem
+from worker_manager.store.action_table import ActionTable
 from worker_manager.store.tables import bind
 
 if TYPE_CHECKING:
-    from worker_manager.actions.ledger import Sightings
+    from worker_manager.actions.known_runs import Sightings
     from worker_manager.store.tables import Tables
 
 HOST = WorkerKey("hw/linux", "rack-1", "host-1")

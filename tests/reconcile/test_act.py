@@ -27,6 +27,7 @@ from worker_manager.core.messages import Act, Reboot, Terminate, advance_from_js
 from worker_manager.core.model import State, WorkerKey
 from worker_manager.core.timing import Timing
 from worker_manager.outbox import Outbox
+from worker_manager.reconcile import act as act_module
 from worker_manager.reconcile.act import ActDeps, act, sweep_runs
 from worker_manager.reconcile.deadline import UNLIMITED, Deadline
 from worker_manager.store.audit import AuditStore
@@ -330,6 +331,19 @@ def test_a_sweep_finds_what_was_lost_and_ends_what_is_over(world: World) -> None
     assert sweep_runs(world.deps, UNLIMITED)["over"] == 4
     assert sweep_runs(world.deps, Deadline.after(timedelta(seconds=1)))["open"] == 0
     assert world.runs.get(derived_slugid("run", 2)).message == "nobody took it up in time"
+
+
+def test_a_queue_that_takes_nothing_keeps_no_run_from_its_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(act_module, "PAGE", 1)
+    world.runs.request(a_run(1))
+    world.clock.advance(minutes=60)
+    world.ask("quarantine", 2, WorkerKey(KEY.pool_id, KEY.group, "i-2"))
+    world.ask("quarantine", 3, WorkerKey(KEY.pool_id, KEY.group, "i-3"))
+    world.clock.advance(minutes=1)
+    world.act_queue.error = QueueUnavailableError("it is down")
+    assert sweep_runs(world.deps, UNLIMITED) == {"open": 2, "over": 1, "again": 0}
 
 
 def test_an_operation_that_nobody_has_fails(world: World) -> None:

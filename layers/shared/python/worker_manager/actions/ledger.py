@@ -10,18 +10,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from worker_manager.actions import course, records
 from worker_manager.actions.course import Beginning
 from worker_manager.actions.entities import Lease
+from worker_manager.actions.known_runs import KnownRuns
 from worker_manager.actions.telling import requested_event, resolved_event
-from worker_manager.core.errors import (
-    ConflictError,
-    DuplicateError,
-    NotFoundError,
-    QueueUnavailableError,
-)
+from worker_manager.core.errors import ConflictError, DuplicateError, QueueUnavailableError
 from worker_manager.store.action_rows import Cooled
 from worker_manager.store.outbox_items import outbox_key
 from worker_manager.telemetry import logger
@@ -31,10 +27,9 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from worker_manager.actions.course import Ending
-    from worker_manager.actions.entities import Run, RunState, Target
-    from worker_manager.core.model import Json, WorkerKey
-    from worker_manager.registry.entities import RegistryWorker
-    from worker_manager.store.action_rows import Listed
+    from worker_manager.actions.entities import Run, RunState
+    from worker_manager.actions.known_runs import Sightings
+    from worker_manager.core.model import Json
     from worker_manager.store.action_table import ActionTable
 
 ATTEMPTS = 8
@@ -43,23 +38,11 @@ LOOKED_AT = 1000
 """Open runs of an agent that one claim looks at."""
 
 
-class Sightings(Protocol):
-    """What runs need of the registry."""
-
-    def worker(self, key: WorkerKey) -> RegistryWorker | None:
-        """A worker as it was last seen."""
-        ...
-
-    def watch(self, key: WorkerKey, *, until: datetime) -> None:
-        """Note nearly every call of a worker until then."""
-        ...
-
-
 class NoPlaceError(ConflictError):
     """As many runs of the action are under way there as may be at once."""
 
 
-class Runs:
+class Runs(KnownRuns):
     """All runs of a deployment; safe to use from threads and functions at once."""
 
     def __init__(
@@ -70,64 +53,11 @@ class Runs:
         announce: Callable[[str, Sequence[Json]], object],
         comes_back: timedelta = course.COMES_BACK,
     ) -> None:
-        """``registry`` knows when a worker was last heard of; ``announce`` publishes events that
-        were written under that key of the outbox; ``comes_back`` is how long a worker may take
-        from when its machine is up."""
-        self.table = table
-        self._registry = registry
+        """``announce`` publishes events that were written under that key of the outbox;
+        ``comes_back`` is how long a worker may take from when its machine is up."""
+        super().__init__(table, registry)
         self._announce = announce
         self._comes_back = comes_back
-
-    # Reading
-
-    def seen(self, key: WorkerKey) -> datetime | None:
-        """When a worker was last heard of."""
-        worker = self._registry.worker(key)
-        return worker.last_seen if worker is not None else None
-
-    def find(self, run_id: str) -> Run | None:
-        """A run as it was last written, if there is one."""
-        stored = self.table.read(run_id)
-        return None if stored is None else records.from_stored(run_id, *stored)
-
-    def get(self, run_id: str) -> Run:
-        """A run as it was last written.  ``NotFoundError`` if there is none."""
-        found = self.find(run_id)
-        if found is None:
-            raise NotFoundError(f"run {run_id} is not known")
-        return found
-
-    def of_target(
-        self, target: Target, *, limit: int, before: str = ""
-    ) -> tuple[list[Run], str | None]:
-        """A page of a target's runs, the newest first, and where the next page begins."""
-        return self._page(self.table.of_target(str(target), limit=limit, before=before), limit)
-
-    def of_queue(
-        self, queue_id: str, *, limit: int, before: str = ""
-    ) -> tuple[list[Run], str | None]:
-        """A page of the runs of a task queue and of its workers, the newest first."""
-        return self._page(self.table.of_queue(queue_id, limit=limit, before=before), limit)
-
-    def open(self, *, limit: int, after: str = "") -> tuple[list[Run], str | None]:
-        """A page of all runs that are not over, the oldest first."""
-        return self._page(self.table.open(limit=limit, after=after), limit)
-
-    def get_many(self, run_ids: Sequence[str]) -> list[Run]:
-        """Those of the runs that there are, in the same order."""
-        found = self.table.read_many(run_ids)
-        return [
-            records.from_stored(run_id, *found[run_id]) for run_id in run_ids if run_id in found
-        ]
-
-    def is_stopped(self, bulk_id: str) -> bool:
-        """Whether a bulk was stopped."""
-        noted = self.table.bulk(bulk_id)
-        return noted is not None and noted[1]
-
-    def _page(self, lines: list[Listed], limit: int) -> tuple[list[Run], str | None]:
-        runs = self.get_many([line.run_id for line in lines])
-        return runs, lines[-1].order if len(lines) == limit else None
 
     # Asking for one
 

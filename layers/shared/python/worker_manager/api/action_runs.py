@@ -20,14 +20,14 @@ from worker_manager.api.action_run_schemas import (
 )
 from worker_manager.api.actions import PATHS, target_of
 from worker_manager.api.declarations import exact_queue_id
+from worker_manager.api.definitions import after_commit
 from worker_manager.api.routing import PAGING, Call, Route
 from worker_manager.api.run_answers import run_answer
 from worker_manager.core.ids import SLUGID, matches
 from worker_manager.core.messages import Act
 from worker_manager.core.moments import from_wire, to_wire
 from worker_manager.core.scopes import AllOf, AnyOf
-from worker_manager.queues import Message, NotSentError
-from worker_manager.telemetry import logger
+from worker_manager.queues import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,10 +105,8 @@ def request(wanted: Run, deps: RegistryDeps) -> Run:
     """
     run = deps.runs.request(wanted)
     if run.action.kind is not Kind.AGENT and run.state is RunState.QUEUED:
-        try:
+        with after_commit("handing on a run"):
             deps.act.send([Message(Act(run.run_id).to_json())])
-        except NotSentError:
-            logger.warning("a run was not handed on, it is found later", run=run.run_id)
     return run
 
 

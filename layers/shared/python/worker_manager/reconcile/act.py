@@ -104,11 +104,20 @@ def sweep_runs(deps: ActDeps, deadline: Deadline) -> dict[str, int]:
             report["over" if settled.state.is_final else "open"] += 1
             if _is_forgotten(settled, deps.clock()):
                 messages.append(Message(Act(run.run_id).to_json()))
-        if messages:
-            deps.act.send(messages)
-            report["again"] += len(messages)
+        report["again"] += _send_on(messages, deps)
     logger.info("swept runs", report=report)
     return report
+
+
+def _send_on(messages: list[Message], deps: ActDeps) -> int:
+    """Send runs on, how many; what the queue does not take is found again in a minute."""
+    try:
+        deps.act.send(messages)
+    except Exception:
+        meter.crashed()
+        logger.exception("runs were not sent on", count=len(messages))
+        return 0
+    return len(messages)
 
 
 def _settled(run: Run, deps: ActDeps) -> Run:

@@ -22,24 +22,15 @@ that tell of it, so none of them outlives another.  What may become of it is dec
 
 from __future__ import annotations
 
-from datetime import timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pynamodb.attributes import (
-    BooleanAttribute,
-    NumberAttribute,
-    UnicodeAttribute,
-    UnicodeSetAttribute,
-)
 from pynamodb.exceptions import DoesNotExist, PutError
 from pynamodb.expressions.condition import size
-from pynamodb.models import Model
 
 from worker_manager.core.errors import ConflictError, NotFoundError
-from worker_manager.core.moments import to_wire
+from worker_manager.store.action_items import OPEN, RUN, ActionItem, epoch
 from worker_manager.store.action_rows import Cooled, Listed, StoredRun, Todo
-from worker_manager.store.attributes import MomentAttribute
 from worker_manager.store.outbox_items import outbox_item
 from worker_manager.store.tables import bind
 from worker_manager.store.transactions import commit, is_condition_failure
@@ -53,37 +44,8 @@ if TYPE_CHECKING:
     from worker_manager.core.model import Json
     from worker_manager.store.tables import Tables
 
-RUN = "run"
-OPEN = "open"
 BULK = "bulk"
 PLACE = "place"
-COOLED_KEPT = timedelta(hours=1)
-"""How much longer than it says the note stays that something is not done again."""
-
-
-class ActionItem(Model):
-    """Table ``actions``; keys and what is under them as in the module's docstring."""
-
-    class Meta:
-        """Bound by ``ActionTable.bind``."""
-
-        table_name = "actions"
-
-    pk = UnicodeAttribute(hash_key=True)
-    sk = UnicodeAttribute(range_key=True)
-    ttl = NumberAttribute(null=True)
-    # run, bulk
-    body = UnicodeAttribute(null=True)
-    version = NumberAttribute(null=True)
-    stopped = BooleanAttribute(null=True)
-    # lines and locks
-    run_id = UnicodeAttribute(null=True)
-    place = UnicodeAttribute(null=True)
-    taken = BooleanAttribute(null=True)
-    # cool
-    until = MomentAttribute(null=True)
-    # place
-    runs = UnicodeSetAttribute(null=True)
 
 
 class ActionTable:
@@ -124,15 +86,15 @@ class ActionTable:
         absent = ActionItem.pk.does_not_exist()
 
         def fill(write: TransactWrite) -> None:
-            write.save(self._run(run), condition=absent)
-            write.save(self._lock(run), condition=absent)
+            write.save(model.of_run(run), condition=absent)
+            write.save(model.of_lock(run), condition=absent)
             write.condition_check(
                 model,
                 f"target#{run.target}",
                 f"cool#{cools}",
                 condition=model.until.does_not_exist() | (model.until <= now),
             )
-            for line in (*self._open_lines(run), *self._lines(run)):
+            for line in (model.of_todo(run), model.of_open(run), *model.of_kept_lines(run)):
                 write.save(line)
             if run.bulk_id is not None:
                 write.condition_check(
@@ -159,7 +121,7 @@ class ActionTable:
         stays = ("is_open", "is_taken", "has_place")
         if not events and all(getattr(before, name) == getattr(after, name) for name in stays):
             try:
-                self._run(after).save(condition=as_read)
+                self.items.of_run(after).save(condition=as_read)
             except PutError as error:
                 if is_condition_failure(error):
                     raise ConflictError(f"run {after.run_id} changed meanwhile") from error
@@ -167,10 +129,10 @@ class ActionTable:
             return
 
         def fill(write: TransactWrite) -> None:
-            write.save(self._run(after), condition=as_read)
+            write.save(self.items.of_run(after), condition=as_read)
             self._move(write, before, after)
             if cooled is not None:
-                write.save(self._cooled(after, cooled))
+                write.save(self.items.of_cooled(after, cooled))
             self._tell(write, events, now)
 
         commit(self._tables.connection, fill)
@@ -179,13 +141,13 @@ class ActionTable:
         if before.has_place != after.has_place:
             self._take_or_leave(write, after)
         if not after.is_open:
-            write.delete(self._lock(after))
-            for line in self._open_lines(after):
-                write.delete(line)
+            write.delete(self.items.of_lock(after))
+            write.delete(self.items.of_todo(after))
+            write.delete(self.items.of_open(after))
         elif before.has_place and not after.has_place:
-            write.delete(self._open_lines(after)[0])
+            write.delete(self.items.of_todo(after))
         elif before.is_taken != after.is_taken:
-            write.save(self._open_lines(after)[0])
+            write.save(self.items.of_todo(after))
 
     def _take_or_leave(self, write: TransactWrite, run: StoredRun) -> None:
         item = self.items(f"place#{run.place}", PLACE)
@@ -257,7 +219,7 @@ class ActionTable:
 
     def begin_bulk(self, bulk_id: str, body: str, *, kept: datetime) -> tuple[str, bool]:
         """Note what a bulk is about, or find what was noted; whether it was stopped."""
-        item = self.items(f"bulk#{bulk_id}", BULK, body=body, ttl=_epoch(kept))
+        item = self.items(f"bulk#{bulk_id}", BULK, body=body, ttl=epoch(kept))
         try:
             item.save(condition=ActionItem.pk.does_not_exist())
         except PutError as error:
@@ -296,55 +258,6 @@ class ActionTable:
         except DoesNotExist:
             return None
 
-    def _run(self, run: StoredRun) -> ActionItem:
-        """A run as it is written, one version on."""
-        return self.items(
-            f"run#{run.run_id}",
-            RUN,
-            body=run.body,
-            ttl=_epoch(run.kept),
-            version=run.version + 1,
-        )
-
-    def _lock(self, run: StoredRun) -> ActionItem:
-        return self.items(f"target#{run.target}", f"open#{run.lock}", run_id=run.run_id)
-
-    def _cooled(self, run: StoredRun, cooled: Cooled) -> ActionItem:
-        return self.items(
-            f"target#{run.target}",
-            f"cool#{cooled.name}",
-            until=cooled.until,
-            ttl=_epoch(cooled.until + COOLED_KEPT),
-        )
-
-    def _open_lines(self, run: StoredRun) -> tuple[ActionItem, ActionItem]:
-        order = f"{to_wire(run.requested)}#{run.run_id}"
-        return (
-            self.items(
-                f"todo#{run.todo}",
-                order,
-                run_id=run.run_id,
-                place=run.place,
-                taken=run.is_taken,
-            ),
-            self.items(OPEN, order, run_id=run.run_id),
-        )
-
-    def _lines(self, run: StoredRun) -> list[ActionItem]:
-        """Those that stay for as long as the run is remembered."""
-        order = f"{to_wire(run.requested)}#{run.run_id}"
-        keys = [(f"target#{run.target}", f"run#{order}")]
-        if run.queue_id is not None:
-            keys.append((f"queue#{run.queue_id}", order))
-        if run.bulk_id is not None:
-            keys.append((f"bulk#{run.bulk_id}", f"run#{run.run_id}"))
-        kept = _epoch(run.kept)
-        return [self.items(pk, sk, run_id=run.run_id, ttl=kept) for pk, sk in keys]
-
 
 def _to_listed(line: ActionItem) -> Listed:
     return Listed(line.sk, str(line.run_id))
-
-
-def _epoch(moment: datetime) -> int:
-    return int(moment.timestamp())
