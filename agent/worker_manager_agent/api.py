@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -34,6 +35,8 @@ LONGEST_ANSWER = 4 * 1024 * 1024
 LONGEST_TEXT = 2000
 """Characters of what can be told at once."""
 JSON = "application/json"
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+"""What the worker manager takes in no text."""
 
 
 class Api:
@@ -68,12 +71,12 @@ class Api:
 
     async def heartbeat(self, run_id: str, body: dict[str, Any]) -> Beat:
         """Keep a run, and tell of it.  ``LeaseLostError``: stop."""
-        return _understood(Beat, await self._post(f"/action-runs/{run_id}/heartbeat", body))
+        return _understood(Beat, await self._post(_run_path(run_id, "heartbeat"), body))
 
     async def resolve(self, run_id: str, lease_id: str, *, state: str, message: str) -> None:
         """Be done with a run.  ``LeaseLostError`` if somebody else was first."""
-        body = {"leaseId": lease_id, "state": state, "message": message[:LONGEST_TEXT]}
-        await self._post(f"/action-runs/{run_id}/resolve", body)
+        body = {"leaseId": lease_id, "state": state, "message": plain(message)}
+        await self._post(_run_path(run_id, "resolve"), body)
 
     async def _post(self, path: str, body: dict[str, Any]) -> Any:
         failure = ""
@@ -110,8 +113,17 @@ class Api:
         ) as response:
             try:
                 return response.status, json.loads(await body_of(response, most=LONGEST_ANSWER))
-            except ValueError:
+            except (ValueError, RecursionError):
                 return (response.status if response.status >= 300 else 502), None
+
+
+def plain(text: str) -> str:
+    """A text as it can be told, whatever a machine said: else nothing of it would be taken."""
+    return _UNPRINTABLE.sub("?", text)[:LONGEST_TEXT]
+
+
+def _run_path(run_id: str, verb: str) -> str:
+    return f"/action-runs/{quote(run_id, safe='')}/{verb}"
 
 
 def _understood(model: type[M], answer: Any) -> M:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from worker_manager_agent.api import LONGEST_TEXT
+from worker_manager_agent.api import plain
 from worker_manager_agent.failures import ApiError, LeaseLostError
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ class Lease:
 
     async def end(self, number: int, result: str, message: str) -> None:
         """Write down how it ended: ``ok``, ``no-change`` or ``error``."""
-        told = {"number": number, "result": result, "message": message[:LONGEST_TEXT]}
+        told = {"number": number, "result": result, "message": plain(message)}
         await self._say({"end": told})
 
     async def log(self, text: str) -> None:
         """Tell something of the run."""
-        await self._say({"log": text[:LONGEST_TEXT]})
+        await self._say({"log": plain(text)})
 
     async def resolve(self, state: str, message: str) -> None:
         """Be done: ``succeeded`` or ``failed``."""
@@ -89,15 +89,18 @@ class Lease:
     async def _keep(self) -> None:
         """Beat until the run is lost."""
         while True:
-            await asyncio.sleep(self._heartbeat_seconds)
-            left = self._held_since + self._lease_seconds - self._monotonic()
+            await asyncio.sleep(min(self._heartbeat_seconds, self._left()))
             try:
-                async with asyncio.timeout(max(0.0, left)):
+                async with asyncio.timeout(self._left()):
                     await self._say({})
             except ApiError as error:
                 logger.warning("a heartbeat failed: %s", error)
             except TimeoutError:
                 raise LeaseLostError("the worker manager was not reached in time") from None
+
+    def _left(self) -> float:
+        """Seconds for which the run surely is ours."""
+        return max(0.0, self._held_since + self._lease_seconds - self._monotonic())
 
 
 async def _stopped(task: asyncio.Future[Any]) -> None:

@@ -100,6 +100,7 @@ def test_a_question_is_repeated_while_that_may_help() -> None:
         (302, {}, ApiError, "302", 1),
         (500, {}, ApiError, "500", TRIES),
         (200, "<html>", ApiError, "502", TRIES),
+        (200, "[" * 100_000, ApiError, "502", TRIES),
         (200, {"state": 3}, ApiError, "makes no sense", 1),
     ],
 )
@@ -112,12 +113,12 @@ def test_what_does_not_help_is_not_repeated(
     assert len(answers.requests) == times
 
 
-def held(api: Api, *, lease_seconds: float = 60.0) -> Lease:
+def held(api: Api, *, lease_seconds: float = 60.0, heartbeat_seconds: float = 0.01) -> Lease:
     run = {"runId": RUN, "action": {"name": "x"}, "target": {}, "state": "claimed"}
     return Lease(
         Claimed.model_validate({"run": run, "leaseId": "lease-1"}),
         api,
-        heartbeat_seconds=0.01,
+        heartbeat_seconds=heartbeat_seconds,
         lease_seconds=lease_seconds,
         monotonic=asyncio.get_running_loop().time,
         since=asyncio.get_running_loop().time(),
@@ -125,12 +126,17 @@ def held(api: Api, *, lease_seconds: float = 60.0) -> Lease:
 
 
 @pytest.mark.parametrize(
-    ("answer", "lease_seconds", "words"),
-    [((409, {"message": "cancelled"}), 60.0, "cancelled"), ((503, {}), 0.1, "not reached in time")],
+    ("answer", "seconds", "words"),
+    [
+        ((409, {"message": "cancelled"}), (60.0, 0.01), "cancelled"),
+        ((503, {}), (0.1, 0.01), "not reached in time"),
+        ((503, {}), (0.1, 20.0), "not reached in time"),
+    ],
 )
 def test_work_is_stopped_at_once_when_its_run_is_lost(
-    answer: tuple[int, Any], lease_seconds: float, words: str
+    answer: tuple[int, Any], seconds: tuple[float, float], words: str
 ) -> None:
+    lease_seconds, heartbeat_seconds = seconds
     stopped: list[bool] = []
 
     async def work() -> None:
@@ -141,7 +147,9 @@ def test_work_is_stopped_at_once_when_its_run_is_lost(
             raise
 
     async def hold(api: Api) -> None:
-        await held(api, lease_seconds=lease_seconds).hold(work())
+        lease = held(api, lease_seconds=lease_seconds, heartbeat_seconds=heartbeat_seconds)
+        async with asyncio.timeout(5):
+            await lease.hold(work())
 
     with pytest.raises(LeaseLostError, match=words):
         asking(Answers((200, HELD), answer), hold)
@@ -167,3 +175,11 @@ def test_a_run_is_kept_while_it_is_worked_on() -> None:
     assert bodies[0] == {"leaseId": "lease-1", "begin": {"number": 1, "method": "ssh"}}
     assert bodies[1] == {"leaseId": "lease-1"}
     assert bodies[-1] == {"leaseId": "lease-1", "state": "succeeded", "message": "w" * 2000}
+
+
+def test_what_a_machine_says_is_told_without_what_cannot_be_taken() -> None:
+    answers = Answers((200, HELD))
+    told = "\x1b[1mno\x00 \ud800\nlogin"
+    asking(answers, lambda api: held(api).end(1, "error", told))
+    [(_, body)] = answers.requests
+    assert body["end"]["message"] == "?[1mno? ?\nlogin"
