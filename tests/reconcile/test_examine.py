@@ -15,6 +15,7 @@ from tests.reconcile.test_expire import NOWHERE, House
 from tests.registry_tables import a_registry, quarantines_of
 from worker_manager.actions.catalogue import Catalogue
 from worker_manager.actions.declared import to_json
+from worker_manager.actions.entities import Kind as ActionKind
 from worker_manager.actions.entities import RunState
 from worker_manager.actions.hosts import Hosts
 from worker_manager.core.activity import Downtime
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 RACKED = "hw/linux"
 CLOUDY = "proj-x/pool-1"
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+HOSTS = Hosts.of(["auth.example.com"])
 EVERYTHING = Policy(reboot=True, quarantine=True, replace=True)
 
 
@@ -62,7 +64,7 @@ class Ward(House):
         self.declarations = Declarations(self.registry)
         self.runs = some_runs(tables, self.registry)
         providers = {"static": ProviderSettings("static", "static")}
-        catalogue = Catalogue(self.registry, self.workers, providers, Hosts())
+        catalogue = Catalogue(self.registry, self.workers, providers, HOSTS)
         self.deps = ExamineDeps(
             registry=self.registry,
             queue=self.queue,
@@ -227,6 +229,41 @@ def test_a_dead_machine_is_told_to_its_owner_once(ward: Ward) -> None:
     [error] = ward.errors.newest_first(RACKED)
     assert (error.kind, error.extra["workerId"]) == ("machine-dead", "m-09")
     assert ward.bus.names.count("worker-error") == 1
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {
+            "kind": ActionKind.HTTP,
+            "url": "https://auth.example.com/api/auth/v1/clients/x",
+            "method": "DELETE",
+            "required_scopes": ("auth:delete-client:x",),
+        },
+        {"kind": ActionKind.BUILTIN, "operation": "kill"},
+    ],
+)
+def test_nobody_borrows_our_scopes_by_declaring_what_a_sick_machine_gets(
+    ward: Ward, declared: dict[str, Any]
+) -> None:
+    nothing = {"agent_id": None, "operation": None}
+    action = an_action("reboot", **(nothing | declared))
+    ward.declarations.worker_type(RACKED, {"actions": (to_json(action),)}, by="test/x", now=NOW)
+    ward.say(EVERYTHING)
+    ward.see(*range(10))
+    ward.look(hours=3)
+    ward.see(*range(9))
+
+    assert ward.look(minutes=5)["remedies"] == 0
+    assert ward.conditions() == {"m-09": "missing"}
+    assert ward.all_runs() == []
+
+
+def test_a_limit_that_only_another_version_knows_stops_no_look(ward: Ward) -> None:
+    stored = policy_json(EVERYTHING)
+    ward.machines.put_policy(RACKED, {**stored, "thresholds": {"unheard_of": 3}})
+    ward.see(1)
+    assert ward.look()["pools"] == 1
 
 
 def test_a_machine_that_no_reboot_brings_back_is_dead(ward: Ward) -> None:

@@ -105,10 +105,12 @@ def from_json(stored: Json) -> Policy:
 
 
 def _limits(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are known: a version after this one, or before, may have others."""
     usual = Thresholds()
     return {
         name: timedelta(seconds=value) if isinstance(getattr(usual, name), timedelta) else value
         for name, value in stored.items()
+        if hasattr(usual, name)
     }
 
 

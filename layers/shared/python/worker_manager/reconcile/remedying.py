@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from worker_manager.actions.entities import Level, Operation, Run, RunState, Target
-from worker_manager.core.errors import ConflictError, WorkerManagerError
+from worker_manager.actions.entities import Kind, Level, Operation, Run, RunState, Target
+from worker_manager.core.errors import ConflictError, InputInvalidError, WorkerManagerError
 from worker_manager.core.lifecycle import OURSELVES
 from worker_manager.core.moments import FOR_EVER
 from worker_manager.machines.remedies import DAY, Cure, Done
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.actions.catalogue import Catalogue
+    from worker_manager.actions.entities import Action
     from worker_manager.actions.ledger import Runs
     from worker_manager.machines.remedies import Remedy
     from worker_manager.registry.backends.protocol import QueueBackend
@@ -98,6 +99,8 @@ class Cures:
         target = Target.of_worker(remedy.key)
         level = Level.DEPLOYMENT if remedy.cure is Cure.KILL else None
         found = self.catalogue.find(target, remedy.cure.value, level)
+        if (why := _refusal(found.action, remedy.cure)) is not None:
+            raise InputInvalidError("action", f"{found.action.name!r} {why}")
         self.runs.request(
             Run(
                 run_id=remedy.request_id,
@@ -110,6 +113,19 @@ class Cures:
                 was_silent=remedy.cure is Cure.REBOOT,
             )
         )
+
+
+def _refusal(action: Action, cure: Cure) -> str | None:
+    """Why nobody but a person may ask for what was declared by a cure's name, if so.
+
+    Whoever declares actions says what they do and which scopes sign them.  A person shows to hold
+    all that; we hold everything, and must not lend it to whoever makes a machine look ill.
+    """
+    if action.kind is Kind.HTTP and action.required_scopes:
+        return "requires scopes, which nobody has shown to hold"
+    if action.kind is Kind.BUILTIN and action.operation != cure.value:
+        return f"does something else: {action.operation}"
+    return None
 
 
 def _done(run: Run) -> Done | None:
