@@ -15,6 +15,7 @@ from tests.mix.simulation import START, bursts, machines_of, office, pool_of, ta
 from worker_manager.mix.entities import Machine, Pool, Wishes
 from worker_manager.mix.load import SLOT, Sample
 from worker_manager.mix.recommender import SHARE, recommend
+from worker_manager.mix.waits import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -284,3 +285,12 @@ def test_never_too_many_never_past_limits_and_always_the_same(
     assert {move.machine.key for move in mix.moves} <= {one.key for one in machines}
     shuffled = order.sample(machines, len(machines))
     assert mix == recommend(pools[::-1], shuffled, now=START + timedelta(days=7))
+
+
+def test_a_queue_that_tells_of_any_number_of_tasks_stops_no_recommendation() -> None:
+    often = range(MONTH * 288)
+    samples = [Sample(START + slot * SLOT, 10**12, 1, 3, 0) for slot in often]
+    found = recommend([pool_of("racks/p0", samples, 5)], machines_of("racks/p0", 3), now=END)
+    [line] = found.lines
+    assert line.before is not None
+    assert line.before.weekly == line.before.worst == LONGEST

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from worker_manager.mix.assignment import Demand, assign
 from worker_manager.mix.entities import Line, Machine, Move, Pool, Recommendation
 from worker_manager.mix.load import SLOT, WEEK
-from worker_manager.mix.waits import Replay
+from worker_manager.mix.waits import Replay, time_of
 from worker_manager.mix.wording import about_pool, because_of, in_words
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ def _mends(one: Known, proposed: int) -> bool:
 
 def _saving(known: Mapping[str, Known], proposed: Mapping[str, int]) -> str:
     before, after = (
-        timedelta(seconds=sum(one.felt(number) for one, number in pairs))
-        for pairs in _both(known, proposed)
+        time_of(sum(one.felt(number) for one, number in pairs)) for pairs in _both(known, proposed)
     )
     return f"tasks would wait {in_words(after)} a week together, in place of {in_words(before)}"
 

@@ -37,6 +37,13 @@ NEAR = 0.5
 """Tasks by which a queue may differ from another, to be taken as the same."""
 LONGEST_STEP = 6
 """Slots that are replayed in one, of tasks that take an hour or more."""
+LONGEST = timedelta(days=365_000)
+"""What is told of longer waiting: a queue may tell of any number of tasks."""
+
+
+def time_of(seconds: float) -> timedelta:
+    """So many seconds, or ``LONGEST``."""
+    return timedelta(seconds=min(seconds, LONGEST.total_seconds()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ class Replay:
         found = self.waiting(places)
         total = sum(self.counts[step] * number for step, number in found)
         return Waits(
-            weekly=timedelta(seconds=total * self._weekly()),
+            weekly=time_of(total * self._weekly()),
             worst=self._worst(found, places),
         )
 
@@ -160,7 +167,9 @@ class Replay:
         for number, step in sorted(((number, step) for step, number in found), reverse=True):
             left -= coming[step]
             if left < 0:
-                return self.step * (number / (places * self.ratio)) if places else None
+                if not places:
+                    return None
+                return time_of(self.step.total_seconds() * number / (places * self.ratio))
         return timedelta()
 
 
