@@ -188,6 +188,20 @@ def test_a_rebooted_machine_loses_its_task_and_goes_on_with_its_credentials(
     assert service.of("completed") == []
 
 
+def test_a_rebooted_machine_that_keeps_nothing_registers_again_with_a_later_boot_time(
+    cloud: Ec2Cloud, service: TaskclusterService, run: Any
+) -> None:
+    fleet, [instance_id] = run(keeps_credentials=False)
+    until(lambda: service.of("claim-work"))
+    cloud.reboot("us-east-1", [instance_id])
+    until(lambda: fleet.outcomes[Outcome.REGISTERED] == 2)
+    until(lambda: only(fleet, Phase.IDLE))
+    first, second = (call.body for call in service.of("register"))
+    assert second.pop("systemBootTime") > first.pop("systemBootTime")
+    assert second == first
+    assert fleet.outcomes[Outcome.REBOOTED] == 1
+
+
 def test_a_machine_may_report_an_error_and_leave(
     cloud: Ec2Cloud, service: TaskclusterService, run: Any
 ) -> None:

@@ -31,6 +31,9 @@ FULL_REGION = "us-west-1"
 DEAF_IMAGE = "ami-00000000000000dea"
 """Machines of this image do nothing by themselves: tests speak for them."""
 
+FORGETFUL = "lc-forgetful"
+"""Machines of this launch config register again after a reboot."""
+
 EC2_CONFIG: Mapping[str, Any] = {
     "settings": {"pending_seconds": 0.2, "shutting_down_seconds": 0.2},
     "capacity": [{"place": FULL_REGION, "count": 0}],
@@ -38,7 +41,10 @@ EC2_CONFIG: Mapping[str, Any] = {
 
 MACHINE_RULES: Mapping[str, Any] = {
     "default": {"boot_seconds": [0.2, 0.6], "poll_seconds": 0.5, "idle_seconds": 1.0},
-    "rules": [{"image_id": DEAF_IMAGE, "overrides": {"registers": False}}],
+    "rules": [
+        {"image_id": DEAF_IMAGE, "overrides": {"registers": False}},
+        {"launch_config_id": FORGETFUL, "overrides": {"keeps_credentials": False}},
+    ],
 }
 
 PATIENT: Mapping[str, int] = {

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.reconcile.world import World
+    from worker_manager.core.model import Worker
     from worker_manager.core.timing import Timing
     from worker_manager.store.action_table import ActionTable
     from worker_manager.store.tables import Tables
@@ -341,6 +342,7 @@ def test_whoever_dies_at_any_step_leaves_one_outcome_and_no_second_reboot(
         run = steps_of(reboots, crash_at)
         (machine,) = reboots.world.cloud.alive()
         assert machine.reboots <= 1
+        assert reboots.world.row(machine.key).rebooted or not machine.reboots
         if run.state is RunState.SUCCEEDED:
             assert machine.reboots == 1
         else:
@@ -350,3 +352,48 @@ def test_whoever_dies_at_any_step_leaves_one_outcome_and_no_second_reboot(
         ends.append(run.state)
     assert RunState.FAILED in ends
     assert ends.count(RunState.SUCCEEDED) > len(ends) // 2
+
+
+@pytest.mark.parametrize(
+    ("error", "is_marked"),
+    [
+        (None, True),
+        (CloudUnavailableError("no answer"), True),
+        (ThrottledError("slow", is_doubtful=True), True),
+        (ThrottledError("slow"), False),
+        (NotReachedError("no route"), False),
+        (NotAuthorizedError("you may not"), False),
+    ],
+)
+def test_who_may_have_been_rebooted_may_register_again_and_nobody_else(
+    reboots: Reboots, error: CloudError | None, is_marked: bool
+) -> None:
+    world = reboots.world
+    rebooted, other = with_workers(world, 2)
+    if error is not None:
+        world.provider.fail(Method.REBOOT, error)
+    reboots.ask(rebooted.key)
+    reboots.after(timedelta(seconds=1))
+    assert world.row(rebooted.key).rebooted == (world.clock.now if is_marked else None)
+    assert world.row(other.key).rebooted is None
+
+
+def test_a_row_that_others_write_at_that_moment_is_marked_all_the_same(
+    reboots: Reboots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = reboots.world
+    (machine,) = with_workers(world, 1)
+    workers = world.deps.stores.workers
+    change, races = workers.change, [machine.key]
+
+    def raced(before: Worker, **changes: Any) -> Worker | None:
+        if races:
+            assert change(world.row(races.pop()), first_claim=world.clock.now)
+        return change(before, **changes)
+
+    reboots.ask(machine.key)
+    monkeypatch.setattr(workers, "change", raced)
+    reboots.after(timedelta(seconds=1))
+    row = world.row(machine.key)
+    assert (row.rebooted, row.first_claim) == (world.clock.now, world.clock.now)
+    assert reboots.times(machine.key) == 1

@@ -27,6 +27,7 @@ HOUR = timedelta(hours=1)
 KEPT = timedelta(days=8)
 UNPROJECTED: dict[str, Any] = {
     "boot_time": None,
+    "rebooted": None,
     "identity": {},
     "secret_hash": None,
     "previous_secret_hash": None,
@@ -56,6 +57,7 @@ def a_full_worker(**overrides: Any) -> Worker:
         "registered": NOW - 50 * timedelta(minutes=1),
         "registrations": (NOW - 50 * timedelta(minutes=1),),
         "boot_time": NOW - HOUR,
+        "rebooted": NOW,
         "first_claim": NOW - timedelta(minutes=40),
         "quarantine_until": NOW + timedelta(days=1),
         "stopping_since": NOW - timedelta(milliseconds=1),

@@ -22,6 +22,8 @@ class Behaviour:
     registers: bool = True
     claims: bool = True
     """Whether it does anything at all once it is registered."""
+    keeps_credentials: bool = True
+    """Whether it has them still after a reboot, or registers again."""
     hangs_in_task: bool = False
     """Claims once, then never calls anybody again."""
     reports_error: bool = False

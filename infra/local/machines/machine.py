@@ -35,8 +35,8 @@ class Phase(StrEnum):
 class Machine:
     """The machine on one instance.  Cancelling ``live`` is pulling the plug.
 
-    Calling it again is a reboot: who was registered keeps the credentials, calls nobody while it
-    boots, and goes on claiming; what it was at is lost.
+    Calling it again is a reboot: who was registered calls nobody while it boots, and goes on with
+    the credentials it kept, or registers again; what it was at is lost.
     """
 
     def __init__(
@@ -78,7 +78,8 @@ class Machine:
             return await self._wait_for_the_end(Phase.SILENT)
         if kept is not None:
             self._outcomes[Outcome.REBOOTED] += 1
-            return await self._serve(*kept, behaviour)
+            if behaviour.keeps_credentials:
+                return await self._serve(*kept, behaviour)
         self._phase = Phase.REGISTERING
         proof = await self._hypervisor.proof(self._instance_id, root_url=assignment.root_url)
         identity = Identity(assignment, self._instance_id, proof, booted)

@@ -2,12 +2,14 @@
 
 Who proves to be the machine of a row is registered by one conditional write, so of two at once one
 wins (Q7).  To a worker-runner a 4xx is final, so a repeat after a lost answer gets an answer, and a
-machine that is faster than its own row is told to come back.
+machine that is faster than its own row is told to come back.  A machine of a cloud registers once,
+and once more for each reboot that somebody asked us for (``rebooted``).
 Where to read next: ``proofs``, ``renewal``.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import proofs
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 REGISTERED = "registered"
 """The reason of the event."""
+CLOCK_SKEW = timedelta(minutes=5)
+"""How much a machine's clock may be behind ours."""
 
 
 def register(call: Call, deps: ApiDeps) -> RegisterWorkerResponse:
@@ -108,14 +112,16 @@ def _changes(
             registered=now,
             registrations=registrations_with(worker, now),
             boot_time=boot,
+            rebooted=None if _is_down_since(worker, deps, now) else worker.rebooted,
         )
     if worker.state is not State.RUNNING:
         raise proofs.refused(worker.key, f"the worker is {worker.state}")
-    if is_static:
+    if is_static or _is_rebooted(worker, boot, deps, now):
         return changes | {
             "registered": now,
             "registrations": registrations_with(worker, now),
             "boot_time": boot,
+            "rebooted": None,
         }
     if not _is_repeat(worker, boot, deps, now):
         raise proofs.refused(worker.key, "the worker has registered before")
@@ -132,9 +138,29 @@ def _is_repeat(worker: Worker, boot: datetime | None, deps: ApiDeps, now: dateti
     return (
         worker.registered is not None
         and now - worker.registered <= deps.timing.repeat
-        and worker.first_claim is None
+        and (worker.first_claim is None or worker.first_claim < worker.registered)
         and worker.boot_time == boot
     )
+
+
+def _is_rebooted(worker: Worker, boot: datetime | None, deps: ApiDeps, now: datetime) -> bool:
+    """Whether this is the boot that we asked for, of a machine that forgot its credentials.
+
+    Until the machine is surely down this may be what ran on it before, so that is to come back.
+    """
+    if worker.rebooted is None or boot is None or now - worker.rebooted > deps.timing.comes_back:
+        return False
+    is_another = worker.boot_time is None or boot > worker.boot_time
+    if not is_another or boot <= worker.rebooted - CLOCK_SKEW:
+        return False
+    if not _is_down_since(worker, deps, now):
+        raise unavailable()
+    return True
+
+
+def _is_down_since(worker: Worker, deps: ApiDeps, now: datetime) -> bool:
+    """Whether a worker that was to be rebooted was down since, as far as time tells."""
+    return worker.rebooted is not None and now - worker.rebooted >= deps.timing.reboot
 
 
 def _tell(before: Worker, after: Worker, deps: ApiDeps, now: datetime) -> None:

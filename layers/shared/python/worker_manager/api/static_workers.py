@@ -159,6 +159,7 @@ def _begin_anew(call: Call, deps: ApiDeps, stopped: Worker, worker: Worker) -> W
             "deadline",
             "registered",
             "boot_time",
+            "rebooted",
             "first_claim",
             "quarantine_until",
             "stopping_since",

@@ -181,6 +181,7 @@ class Worker:
     run it), or must have renewed its credentials (running).
     ``registrations`` are the latest ones (``lifecycle.registrations_with``), the oldest first; read
     from the index ``live`` only the last of them is known.
+    ``rebooted`` is when its cloud was last about to be told to reboot it, until it registers again.
     ``identity`` holds what the cloud said of the machine and its proof must repeat.
     ``unsent`` are events written together with the last transition and not yet published.
     ``decision`` names the plan that ordered it, ``stopped_by`` who ended it (a client id, or the
@@ -208,6 +209,7 @@ class Worker:
     registered: datetime | None = None
     registrations: tuple[datetime, ...] = ()
     boot_time: datetime | None = None
+    rebooted: datetime | None = None
     first_claim: datetime | None = None
     quarantine_until: datetime | None = None
     stopping_since: datetime | None = None

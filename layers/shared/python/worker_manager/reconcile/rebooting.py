@@ -4,9 +4,13 @@ An attempt is written down before the cloud is asked, by whoever took the run up
 cloud did not take is tried again later; one of which nobody knows whether it took it is not, and
 the run fails saying so.  Between an attempt and what follows, a delayed message keeps the run:
 a cloud answers before the machine is down, and who is heard of until then is not yet back.
+Before that, the worker's row is marked: one that forgets its credentials when it boots may
+register again for a while.  The mark is taken back where surely nothing was done, else it goes with
+that registration, or lapses.
 A message that comes twice finds the run taken; one that is lost, its lease over: ``act`` sends the
 run on again, and whoever takes it up goes by what is written.
-Where to read next: ``worker_manager.actions.course``; ``act``, which sends the messages.
+Where to read next: ``worker_manager.actions.course``; ``act``, which sends the messages;
+``worker_manager.api.registration``, which honours the mark.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from worker_manager.core.errors import (
     ThrottledError,
 )
 from worker_manager.core.model import State
+from worker_manager.core.moments import whole_milliseconds
 from worker_manager.providers.protocol import Rebooted, Reboots
 from worker_manager.queues import Message
 from worker_manager.reconcile.following import SOON, UNANSWERED
@@ -37,12 +42,14 @@ if TYPE_CHECKING:
 
     from worker_manager.actions.entities import Attempt, Run
     from worker_manager.core.messages import Reboot
-    from worker_manager.core.model import Worker
+    from worker_manager.core.model import Worker, WorkerKey
     from worker_manager.reconcile.deadline import Deadline
     from worker_manager.reconcile.deps import Deps, Ledger
 
 HELD = LEASE - timedelta(seconds=15)
 """Longest that a message waits before the lease of its run is renewed."""
+ATTEMPTS = 5
+"""To mark a row that others are writing."""
 IN_DOUBT = "it may have been rebooted"
 
 
@@ -92,10 +99,9 @@ def _begin(message: Reboot, deps: Deps) -> _Begun | None:
     if (over := _over(run.attempts)) is not None:
         _resolve(message, *over, deps)
         return None
-    worker = deps.stores.workers.get(message.key)
-    why = _refusal(worker, deps)
-    if worker is None or why is not None:
-        _resolve(message, RunState.FAILED, str(why), deps)
+    worker = _marked(message.key, deps)
+    if isinstance(worker, str):
+        _resolve(message, RunState.FAILED, worker, deps)
         return None
     number = len(run.attempts) + 1
     beginning = Beginning(number, Operation.REBOOT)
@@ -126,10 +132,22 @@ def _over(attempts: Sequence[Attempt]) -> tuple[RunState, str] | None:
     return None
 
 
-def _refusal(worker: Worker | None, deps: Deps) -> str | None:
+def _marked(key: WorkerKey, deps: Deps) -> Worker | str:
+    """The worker, which may register again from now on; or why it is not to be rebooted."""
+    for _ in range(ATTEMPTS):
+        worker = deps.stores.workers.get(key)
+        if worker is None:
+            return "the worker is unknown"
+        if (why := _refusal(worker, deps)) is not None:
+            return why
+        now = whole_milliseconds(deps.clock())
+        if (marked := deps.stores.workers.change(worker, rebooted=now)) is not None:
+            return marked
+    raise ConflictError("others are writing the worker's row")
+
+
+def _refusal(worker: Worker, deps: Deps) -> str | None:
     """Why this provider does not reboot a worker now, if so."""
-    if worker is None:
-        return "the worker is unknown"
     if worker.state not in (State.REQUESTED, State.RUNNING):
         return f"the worker is {worker.state}"
     if worker.provider_id != deps.provider_id or not isinstance(deps.provider, Reboots):
@@ -165,10 +183,18 @@ def _end(one: _Begun, error: CloudError | None, deps: Deps) -> None:
     else:
         logger.warning("a reboot failed", worker=message.key.worker_id, code=error.code)
         why = str(error)
-        if isinstance(error, CloudUnavailableError | ThrottledError):
+        if _is_in_doubt(error):
             why = f"{error}; {IN_DOUBT}"
             _ended(one, Result.UNKNOWN, str(error), deps)
         _resolve(message, RunState.FAILED, why, deps)
+    if error is not None and not _is_in_doubt(error):
+        deps.stores.workers.change(one.worker, rebooted=None)  # Else the mark lapses.
+
+
+def _is_in_doubt(error: CloudError) -> bool:
+    """Whether the machine may be rebooting all the same."""
+    is_silence = isinstance(error, CloudUnavailableError | ThrottledError)
+    return is_silence and _patience(error) is None
 
 
 def _patience(error: CloudError) -> timedelta | None:

@@ -202,6 +202,7 @@ class WorkerItem(Model):
     registered = MomentAttribute(null=True)
     registrations = CompactJson(null=True)
     boot_time = MomentAttribute(null=True)
+    rebooted = MomentAttribute(null=True)
     first_claim = MomentAttribute(null=True)
     quarantine_until = MomentAttribute(null=True)
     stopping_since = MomentAttribute(null=True)

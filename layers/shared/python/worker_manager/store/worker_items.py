@@ -30,6 +30,7 @@ _PLAIN = [
     "launched",
     "registered",
     "boot_time",
+    "rebooted",
     "first_claim",
     "quarantine_until",
     "stopping_since",
