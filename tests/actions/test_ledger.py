@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from worker_manager.actions.entities import (
 from worker_manager.actions.ledger import NoPlaceError, Runs
 from worker_manager.core.errors import ConflictError, DuplicateError, NotFoundError
 from worker_manager.core.ids import derived_slugid
+from worker_manager.store import action_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -380,6 +382,19 @@ def test_those_that_only_wait_for_their_worker_keep_nobody_from_the_others(
     assert second.run_id != first.run_id
     world.seen[host(0)] = later(seconds=5)
     assert world.runs.settle(first.run_id, now=later(seconds=6)).state is RunState.SUCCEEDED
+
+
+def test_many_that_must_wait_for_a_place_keep_nobody_from_another_place(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(action_table, "TODO_PAGE", 2)
+    one = {"action": {"most_at_once": 1}}
+    for number in range(4):
+        at = later(seconds=number - 9)
+        world.runs.request(a_run(number, key=host(number), requested=at, **one))
+    there = replace(host(9), pool_id="hw/other")
+    world.runs.request(a_run(9, key=there, **one))
+    assert [run.target.key for run in world.claim(4)] == [host(0), there]
 
 
 def test_a_crash_between_any_two_calls_leaves_a_run_that_the_next_one_takes_up(

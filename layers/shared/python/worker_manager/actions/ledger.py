@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 8
 """How often one change of a run is decided before giving up on lost races."""
-LOOKED_AT = 1000
-"""Open runs of an agent that one claim looks at."""
+LOOKED_AT = 5000
+"""Open runs of an agent that one claim looks at, where those before must wait for a place."""
 
 
 class NoPlaceError(ConflictError):

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 BULK = "bulk"
 PLACE = "place"
+TODO_PAGE = 500
+"""Lines of what may be taken up that are read with one request."""
 
 
 class ActionTable:
@@ -183,10 +185,13 @@ class ActionTable:
 
     # Lists
 
-    def todo(self, of: str, *, limit: int) -> list[Todo]:
-        """Open runs of a list, the oldest first."""
-        found = self.items.query(f"todo#{of}", consistent_read=True, limit=limit)
-        return [Todo(str(line.run_id), str(line.place), bool(line.taken)) for line in found]
+    def todo(self, of: str, *, limit: int) -> Iterator[Todo]:
+        """Open runs of a list, the oldest first; read as far as they are looked at."""
+        found = self.items.query(
+            f"todo#{of}", consistent_read=True, limit=limit, page_size=TODO_PAGE
+        )
+        for line in found:
+            yield Todo(str(line.run_id), str(line.place), bool(line.taken))
 
     def open(self, *, limit: int, after: str = "") -> list[Listed]:
         """Open runs, the oldest first, from the one that follows ``after``."""
