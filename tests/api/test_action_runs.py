@@ -39,11 +39,12 @@ def api(tables: Tables) -> RegistryApi:
         tables,
         clients=[
             may("reboots", f"{run}reboot:{TARGET}"),
+            may("types", f"queue:get-worker-type:{POOL}"),
             may("reimages", f"{run}reimage:{TARGET}"),
             may("reimages-all", f"{run}reimage:{TARGET}", "hw:image:m-1"),
             may("reboots-m-2", f"{run}reboot:{TARGET[:-1]}2", "queue:get-worker:proj-y/*"),
             may("pings", f"{run}ping:*"),
-            may("looks", f"queue:get-worker:{TARGET}", f"queue:get-worker-type:{POOL}"),
+            may("looks", f"queue:get-worker:{POOL}/*", f"queue:get-worker-type:{POOL}"),
             may("dc1", "worker-registry:agent:dc1"),
             may("dc2", "worker-registry:agent:dc2"),
         ],
@@ -242,6 +243,7 @@ def test_runs_are_listed_by_worker_and_by_queue(api: RegistryApi) -> None:
         assert found == [derived_slugid("run", number) for number in (2, 1, 0)]
         assert api("GET", path, query="continuationToken=abc").status == 400
         assert api("GET", path, client="test/reboots").status == 403
+        assert api("GET", path, client="test/types").status == 403
 
 
 @pytest.mark.parametrize(
