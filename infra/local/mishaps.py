@@ -118,7 +118,7 @@ class Mishaps:
         """A line for each machine: what it went through."""
         if self.cast is None:
             return []
-        run, health = self._run(self.cast.hung), self._flaky_verdict(self.cast.flaky)
+        run, health = self._run(self.cast.hung), self._why(self.cast.flaky, "flaky")
         told = {
             self.cast.hung: f"hung; {_attempts(run)}; {run.get('message', 'no run')}",
             self.cast.held: f"quarantined by an operator; kept its task: {self._kept()}",
@@ -150,11 +150,12 @@ class Mishaps:
         tell(self._hardware.url, {"hang": [hung], "fail": [flaky]})
         self._say(f"{held} is quarantined with a task, {hung} hangs, {flaky} lets tasks fail")
         yield from self._until(f"{flaky} is found flaky", self._is_found_flaky)
-        self._say(f"{flaky} is flaky: {self._flaky_verdict(flaky)}")
+        self._say(f"{flaky} is flaky: {self._why(flaky, 'flaky')}")
         yield from self._until(f"{hung} is found missing", lambda: self._run(hung))
         self._say(f"{hung}: {self._run(hung)['reason']}")
         yield from self._until(f"{hung} comes back", lambda: "ended" in self._run(hung))
         self._say(f"{hung}: {_attempts(self._run(hung))}")
+        yield from self._until(f"{hung} is found well", lambda: not self._why(hung, "missing"))
         yield from self._until("all tasks end", self._have_ended)
 
     def _until(self, scene: str, is_so: Callable[[], Any]) -> Iterator[str]:
@@ -201,15 +202,15 @@ class Mishaps:
     def _is_found_flaky(self) -> bool:
         """See to it that there is enough to do meanwhile."""
         assert self.cast is not None
-        if self._flaky_verdict(self.cast.flaky):
+        if self._why(self.cast.flaky, "flaky"):
             return True
         counts = self._queue.taskQueueCounts(self._hardware.pool_id)
         self._create(max(0, WAITING - counts["pendingTasks"]), seconds=0.5)
         return False
 
-    def _flaky_verdict(self, name: str) -> str:
-        """Why a machine is flaky; empty if it is not."""
-        query = {"taskQueueId": self._hardware.pool_id, "verdict": "flaky"}
+    def _why(self, name: str, verdict: str) -> str:
+        """The reason of a verdict on a machine; empty if that is not its verdict."""
+        query = {"taskQueueId": self._hardware.pool_id, "verdict": verdict}
         found = self._registry.machineHealth(query=query)["machines"]
         return next((str(one["reason"]) for one in found if one["workerId"] == name), "")
 
@@ -250,7 +251,7 @@ class Mishaps:
             yield f"{name} got {len(others)} tasks in quarantine"
 
     def _judge_flaky(self, name: str) -> Iterator[str]:
-        if not self._flaky_verdict(name):
+        if not self._why(name, "flaky"):
             yield f"{name} is not known to be flaky any more"
         ends = [end for end in map(self._end_of, self.tasks) if end is not None]
         failing = {end["workerId"] for end in ends if end["state"] == "failed"}

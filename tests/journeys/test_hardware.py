@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.journey
 
 POOL = "journey-rack/machines"
-MISSING_SECONDS = 8
+MISSING_SECONDS = 10
 """Over HTTP nobody may say less than a minute."""
 
 
