@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(("page", "count"), [("README.md", 2), ("infra/docs/registry.md", 4)])
+@pytest.mark.parametrize(("page", "count"), [("README.md", 3), ("infra/docs/registry.md", 4)])
 def test_the_python_examples_can_be_pasted_into_an_interactive_interpreter(
     page: str, count: int
 ) -> None:
