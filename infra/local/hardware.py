@@ -52,7 +52,7 @@ POLICY = {
     "reboot": True,
     "quarantine": True,
     "thresholds": {
-        "missingSeconds": 60,
+        "missingSeconds": 40,
         "badInARow": 3,
         "leastRuns": 3,
         "breakerShare": 0.5,
@@ -60,7 +60,7 @@ POLICY = {
         "atOnce": 0.5,
     },
 }
-"""Limits for a pool of four, and for people who watch: as short as they may be."""
+"""Limits for a pool of four, and for people who watch: as short as a busy machine allows."""
 
 
 class Hardware:

@@ -30,7 +30,7 @@ PAUSE_SECONDS = 1.0
 """Between two steps."""
 TICK_SECONDS = 3.0
 """Between two looks at the machines, which otherwise come every minute or less."""
-HELD_SECONDS = 30.0
+HELD_SECONDS = 20.0
 """The task that a machine keeps in quarantine takes so long: less than to find one missing."""
 WAITING = 4
 """Short tasks that wait at any time until somebody is found flaky, so that all claim."""

@@ -167,7 +167,7 @@ def test_a_pool_in_which_too_much_is_bad_says_so(api: RegistryApi, table: Machin
     [
         ({"reboot": 1}, "reboot"),
         ({"release": True}, "release"),
-        ({"thresholds": {"missingSeconds": 59}}, "thresholds.missingSeconds"),
+        ({"thresholds": {"missingSeconds": 9}}, "thresholds.missingSeconds"),
         ({"thresholds": {"breakerShare": 0.6}}, "thresholds.breakerShare"),
         ({"thresholds": {"atOnce": True}}, "thresholds.atOnce"),
         ({"mix": {"weight": 0}}, "mix.weight"),

@@ -32,7 +32,7 @@ VerdictName = Literal[
 """Of machines that are not well."""
 
 _LONGEST = 400 * 86_400
-Seconds = Annotated[int, Field(ge=60, le=_LONGEST), NO_DISGUISE]
+Seconds = Annotated[int, Field(ge=10, le=_LONGEST), NO_DISGUISE]
 Count = Annotated[int, Field(ge=1, le=1000), NO_DISGUISE]
 Share = Annotated[float, Field(gt=0, le=0.5), NO_DISGUISE]
 
