@@ -143,7 +143,7 @@ def refuse_misfits(api: Api, document: dict[str, Any], operation: Any, names: Na
     # Where only the path can be wrong, it may be the path of another method.
     is_reached = bool(operation.body or operation.query)
     cases = misfitting(operation, names)
-    seen = fuzz(api, cases, client="test/root", examples=10, exact=is_reached)
+    seen = fuzz(api, cases, client="test/root", examples=8, exact=is_reached)
     body = document["paths"][operation.path][operation.method].get("requestBody")
     if body is not None:
         schema = body["content"]["application/json"]["schema"]

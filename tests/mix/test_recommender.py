@@ -104,7 +104,7 @@ def test_what_is_recommended_waits_less(name: str) -> None:
     assert fleet.waited(proposed(mix)) < 0.95 * fleet.waited(now_of(mix))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_of_fleets_at_random_it_waits_less_or_nothing_is_recommended(seed: int) -> None:
     rng = Random(seed)
     fleet = Fleet.of(*(at_random(rng) for _ in range(3)), seed=seed)
