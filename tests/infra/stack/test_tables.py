@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.infra.stack.reading import of_type
-from worker_manager.store import action_table, queue_table, registry_items, tables
+from worker_manager.store import action_items, queue_table, registry_items, tables
 
 if TYPE_CHECKING:
     from pynamodb.models import Model
@@ -24,7 +24,7 @@ MODELS: dict[str, type[Model]] = {
         tables.HealthItem,
         queue_table.QueueItem,
         registry_items.RegistryItem,
-        action_table.ActionItem,
+        action_items.ActionItem,
     )
 }
 
