@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from tempfile import TemporaryDirectory
 from threading import local
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from infra.stack import Code
 from tests.events import an_sqs_event
 from tests.functions.lambda_context import LambdaContext
 from tests.functions.roles import NotAllowedError, Role
-from worker_manager.wiring import acting, api, loops, pulse, queue, registry, sightings
+from worker_manager import wiring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,19 +51,11 @@ SECRETS = {
     "cloud-google": "{}",
     "pulse": json.dumps({"username": "guest", "password": "guest"}),
 }
-BUILDERS = (
-    loops.provider_loop,
-    loops.keeper,
-    api.pools_api,
-    api.workers_api,
-    queue.queue_api,
-    sightings.worker_ends,
-    sightings.quarantines,
-    sightings.declarations,
-    sightings.backend,
-    registry.registry_api,
-    acting.acting,
-    pulse.pulse,
+BUILDERS = tuple(
+    build
+    for module in iter_modules(wiring.__path__, "worker_manager.wiring.")
+    for build in vars(import_module(module.name)).values()
+    if hasattr(build, "cache_clear")
 )
 
 
