@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.constructs.function import ServiceFunction
-from infra.constructs.queues import GRACE_SECONDS, dead_letters
+from infra.constructs.queues import dead_letters, with_dead_letters
 from worker_manager.store.audit import TRAIL
 from worker_manager.store.outbox_items import OUTBOX
 
@@ -53,18 +53,15 @@ class Acting(Construct):
         super().__init__(scope, construct_id)
         settings = service.settings
         name = settings.resource_name("actions")
-        self.queue = sqs.Queue(
+        self.queue = with_dead_letters(
             self,
             "Queue",
-            queue_name=name,
-            enforce_ssl=True,
+            name=name,
+            dead=dead_letters(self, "Dead", name=name),
+            timeout_seconds=_TIMEOUT_SECONDS,
             # Whatever is not done by then has timed out.
-            retention_period=Duration.hours(4),
-            visibility_timeout=Duration.seconds(_TIMEOUT_SECONDS + GRACE_SECONDS),
-            dead_letter_queue=sqs.DeadLetterQueue(
-                queue=dead_letters(self, "Dead", name=name), max_receive_count=_ATTEMPTS
-            ),
-            removal_policy=RemovalPolicy.DESTROY,
+            kept=Duration.hours(4),
+            attempts=_ATTEMPTS,
         )
         function = ServiceFunction(
             self, "Function", service=service, folder="act", timeout_seconds=_TIMEOUT_SECONDS

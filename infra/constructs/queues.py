@@ -30,6 +30,29 @@ def dead_letters(
     )
 
 
+def with_dead_letters(
+    scope: Construct,
+    construct_id: str,
+    *,
+    name: str,
+    dead: sqs.Queue,
+    timeout_seconds: int,
+    kept: Duration,
+    attempts: int,
+) -> sqs.Queue:
+    """A standard queue before a function that runs so long, and tries a message so often."""
+    return sqs.Queue(
+        scope,
+        construct_id,
+        queue_name=name,
+        enforce_ssl=True,
+        retention_period=kept,
+        visibility_timeout=Duration.seconds(timeout_seconds + GRACE_SECONDS),
+        dead_letter_queue=sqs.DeadLetterQueue(queue=dead, max_receive_count=attempts),
+        removal_policy=RemovalPolicy.DESTROY,
+    )
+
+
 class LoopQueues(Construct):
     """What one provider's functions tell each other.
 
@@ -105,16 +128,12 @@ class LoopQueues(Construct):
         self, verb: str, timeout_seconds: int, *, kept: Duration, attempts: int
     ) -> sqs.Queue:
         name = self._name(verb)
-        return sqs.Queue(
+        return with_dead_letters(
             self,
             verb.title(),
-            queue_name=name,
-            enforce_ssl=True,
-            retention_period=kept,
-            visibility_timeout=Duration.seconds(timeout_seconds + GRACE_SECONDS),
-            dead_letter_queue=sqs.DeadLetterQueue(
-                queue=dead_letters(self, f"{verb.title()}Dead", name=name),
-                max_receive_count=attempts,
-            ),
-            removal_policy=RemovalPolicy.DESTROY,
+            name=name,
+            dead=dead_letters(self, f"{verb.title()}Dead", name=name),
+            timeout_seconds=timeout_seconds,
+            kept=kept,
+            attempts=attempts,
         )

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.constructs.function import ServiceFunction
-from infra.constructs.queues import GRACE_SECONDS, dead_letters
+from infra.constructs.queues import dead_letters, with_dead_letters
 from worker_manager.bus import SOURCE
 from worker_manager.core.events import WORKER_REMOVED, WORKER_STOPPED
 from worker_manager.store.outbox_items import OUTBOX
@@ -86,15 +85,14 @@ class WorkerEnds(Construct):
         super().__init__(scope, construct_id)
         name = service.settings.resource_name("worker-gone")
         dead = dead_letters(self, "Dead", name=name)
-        queue = sqs.Queue(
+        queue = with_dead_letters(
             self,
             "Queue",
-            queue_name=name,
-            enforce_ssl=True,
-            retention_period=Duration.hours(1),
-            visibility_timeout=Duration.seconds(_TIMEOUT_SECONDS + GRACE_SECONDS),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=dead, max_receive_count=_ATTEMPTS),
-            removal_policy=RemovalPolicy.DESTROY,
+            name=name,
+            dead=dead,
+            timeout_seconds=_TIMEOUT_SECONDS,
+            kept=Duration.hours(1),
+            attempts=_ATTEMPTS,
         )
         events.Rule(
             self,

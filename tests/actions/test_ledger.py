@@ -387,7 +387,7 @@ def test_those_that_only_wait_for_their_worker_keep_nobody_from_the_others(
 def test_many_that_must_wait_for_a_place_keep_nobody_from_another_place(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(action_table, "TODO_PAGE", 2)
+    monkeypatch.setattr(action_table, "LINES_AT_ONCE", 2)
     one = {"action": {"most_at_once": 1}}
     for number in range(4):
         at = later(seconds=number - 9)

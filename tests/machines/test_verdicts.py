@@ -15,6 +15,7 @@ from worker_manager.core.moments import to_wire
 from worker_manager.machines.facts import Machine, PoolFacts
 from worker_manager.machines.policy import Thresholds
 from worker_manager.machines.verdicts import Condition, Verdict, judge
+from worker_manager.registry.figures import ENOUGH
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -37,7 +38,10 @@ def a_machine(**facts: Any) -> Machine:
     return Machine(**{**usual, **facts})
 
 
-def verdict(machine: Machine, pool: PoolFacts = USUAL, **limits: Any) -> Verdict:
+def verdict(machine: Machine, others: PoolFacts = USUAL, **limits: Any) -> Verdict:
+    """Of a machine among these."""
+    its = (machine.bad_rate,) if machine.runs >= ENOUGH else ()
+    pool = replace(others, rates=(*its, *others.rates))
     return judge(machine, pool, Thresholds(**limits), NOON, lag=LAG)
 
 

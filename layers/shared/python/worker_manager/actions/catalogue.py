@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from worker_manager.actions import declared
 from worker_manager.actions.entities import Level
 from worker_manager.core.model import State
+from worker_manager.providers.registry import CLOUDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from worker_manager.settings import ProviderSettings
     from worker_manager.store.workers import WorkerStore
 
-REBOOTING = frozenset({"aws", "azure", "google"})
-"""Types of providers that reboot a machine for us."""
 _UP = frozenset({State.REQUESTED, State.RUNNING})
 
 
@@ -72,4 +71,4 @@ class Catalogue:
         if row is None or row.state not in _UP:
             return False
         provider = self._providers.get(row.provider_id)
-        return provider is not None and provider.provider_type in REBOOTING
+        return provider is not None and provider.provider_type in CLOUDS

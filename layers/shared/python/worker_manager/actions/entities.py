@@ -12,6 +12,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from worker_manager.core.lifecycle import OURSELVES
 from worker_manager.core.model import WorkerKey
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ TIMEOUT = timedelta(seconds=600)
 """From when a run is first taken up to when it is given up, unless its action says."""
 MOST_AT_ONCE = 5
 """Runs of one action that are under way within a worker type at once, unless it says."""
-
-OURSELVES = "worker-manager"
-"""Who does what no agent does; and who asks for what nobody else asked for."""
 
 
 class Context(StrEnum):

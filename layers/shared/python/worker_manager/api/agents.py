@@ -120,8 +120,7 @@ def _log(body: HeartbeatActionRunRequest) -> str:
 def _seen(run: Run, deps: RegistryDeps) -> datetime | None:
     """When the worker was heard of, if that was after the run was asked for."""
     key = run.target.key
-    worker = deps.registry.worker(key) if key is not None else None
-    seen = worker.last_seen if worker is not None else None
+    seen = deps.runs.seen(key) if key is not None else None
     return seen if seen is not None and seen > run.requested else None
 
 

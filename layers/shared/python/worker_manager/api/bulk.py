@@ -120,9 +120,8 @@ def _quarantine(call: Call, deps: RegistryDeps, key: WorkerKey, now: datetime) -
     """As for one worker alone: first where tasks are given out, then here."""
     body: QuarantineWorkersRequest = call.body
     until, info = end_of(body, now), body.quarantine_info
-    deps.backend.quarantine(key, until, info=info)
     by = call.client_id or "anonymous"
-    deps.quarantines.change(key, until, info=info, client_id=by, now=now)
+    deps.quarantines.impose(deps.backend, key, until, info=info, client_id=by, now=now)
 
 
 def _is_as_wished(found: Found, body: QuarantineWorkersRequest, now: datetime) -> bool:

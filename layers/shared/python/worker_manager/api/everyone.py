@@ -167,7 +167,7 @@ def _of_queue(
     )
     seen = (
         ((one.key.group, one.key.worker_id), None, one)
-        for one in _seen(deps, queue_id, begin, at_once)
+        for one in deps.registry.all_workers(queue_id, after=begin, at_once=at_once)
     )
     both = merge(rows, seen, key=itemgetter(0))
     for name, same in groupby(both, key=itemgetter(0)):
@@ -181,13 +181,6 @@ def _of_queue(
             is_listed = is_worker_listed(worker, now, rules, is_hardware=is_hardware)
             worker = worker if is_listed else None
         yield Found(WorkerKey(queue_id, *name), worker, row)
-
-
-def _seen(deps: RegistryDeps, queue_id: str, begin: str, at_once: int) -> Iterator[RegistryWorker]:
-    after: str | None = begin
-    while after is not None:
-        workers, after = deps.registry.workers(queue_id, limit=at_once, after=after)
-        yield from workers
 
 
 def _scope(queue_id: str) -> str:

@@ -15,7 +15,6 @@ from worker_manager.mix.entities import Pool
 from worker_manager.mix.gathering import machine_of, service_of, slots_of
 from worker_manager.mix.load import SLOT, WEEK, Loads
 from worker_manager.mix.recommender import recommend
-from worker_manager.registry.registry import PAGE
 from worker_manager.store.load_table import LoadTable
 from worker_manager.store.machine_table import MachineTable
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
     from worker_manager.api.deps import RegistryDeps
     from worker_manager.mix.entities import Line, Machine, Move, Waits, Wishes
-    from worker_manager.registry.entities import RegistryWorker
-    from worker_manager.registry.registry import Registry
 
 HARDWARE_READ = "worker-registry:hardware-read"
 MOST_WEEKS = 4
@@ -45,7 +42,7 @@ def recommended_mix(call: Call, deps: RegistryDeps) -> schemas.MixResponse:
     machines: list[Machine] = []
     loads = Loads(LoadTable(deps.registry.table))
     for queue_id, wishes in _taking_part(deps):
-        workers = list(_workers(deps.registry, queue_id))
+        workers = list(deps.registry.all_workers(queue_id))
         found = [one for worker in workers if (one := machine_of(worker, wishes, now)) is not None]
         machines += found
         pools.append(
@@ -72,13 +69,6 @@ def _taking_part(deps: RegistryDeps) -> Iterator[tuple[str, Wishes]]:
     for queue_id, policy in MachineTable(deps.registry.table).policies():
         if policy.get("mix") is not None:
             yield queue_id, schemas.MixPolicy.model_validate(policy["mix"]).wishes()
-
-
-def _workers(registry: Registry, queue_id: str) -> Iterator[RegistryWorker]:
-    following: str | None = ""
-    while following is not None:
-        page, following = registry.workers(queue_id, limit=PAGE, after=following)
-        yield from page
 
 
 def _line(line: Line) -> schemas.MixLine:

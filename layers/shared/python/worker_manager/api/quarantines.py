@@ -5,7 +5,6 @@ Where to read next: ``worker_manager.registry.quarantines``.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from worker_manager.api.declarations import exact_queue_id
@@ -13,9 +12,12 @@ from worker_manager.api.refusals import not_found
 from worker_manager.api.registry_answers import quarantine_detail, task_queue, worker_answer
 from worker_manager.api.registry_schemas import QuarantinesResponse
 from worker_manager.api.registry_views import worker_key
+from worker_manager.core.moments import FOR_EVER
 from worker_manager.telemetry import logger
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from worker_manager.api.deps import RegistryAccess, RegistryDeps
     from worker_manager.api.registry_schemas import (
         QuarantineWorkerRequest,
@@ -23,10 +25,6 @@ if TYPE_CHECKING:
         TaskQueueResponse,
     )
     from worker_manager.api.routing import Call
-
-FOR_EVER = datetime(3026, 1, 1, tzinfo=UTC)
-"""Until somebody says otherwise: a thousand years, as Taskcluster's own console has it; always the
-same moment, so that saying it again changes nothing."""
 
 
 def quarantine_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
@@ -41,10 +39,8 @@ def quarantine_worker(call: Call, deps: RegistryAccess) -> QueueWorkerResponse:
     info = call.body.quarantine_info
     if until <= now and deps.registry.worker(key) is None:
         raise not_found(f"Worker {key.group}/{key.worker_id} of {key.pool_id} is not known")
-    deps.backend.quarantine(key, until, info=info)
-    worker = deps.quarantines.change(
-        key, until, info=info, client_id=call.client_id or "anonymous", now=now
-    )
+    by = call.client_id or "anonymous"
+    worker = deps.quarantines.impose(deps.backend, key, until, info=info, client_id=by, now=now)
     return worker_answer(worker, deps)
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from worker_manager.api import paging
-from worker_manager.api.everyone import AT_ONCE, known
+from worker_manager.api.everyone import known
 from worker_manager.api.refusals import not_found
 from worker_manager.api.registry_answers import downtime_told, told
 from worker_manager.api.registry_views import list_task_queues, worker_key
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from worker_manager.api.deps import RegistryDeps
     from worker_manager.api.registry_schemas import ListTaskQueuesResponse, TaskQueueResponse
     from worker_manager.core.activity import QueueCounts
-    from worker_manager.registry.entities import RegistryWorker, WorkerType
+    from worker_manager.registry.entities import WorkerType
 
 MOST_WITH_STATS = 100
 """Task queues of one page, where each is counted."""
@@ -116,7 +116,7 @@ def _stats(deps: RegistryDeps, name: str, known_type: WorkerType | None) -> dict
     is_hardware = known_type is not None and known_type.is_hardware
     # Asked first: what it finds to have run out is known of the workers then.
     tasks = _tasks(deps, name)
-    workers = list(_everybody(deps, name))
+    workers = list(deps.registry.all_workers(name))
     listed = (
         worker
         for worker in workers
@@ -140,13 +140,6 @@ def _stats(deps: RegistryDeps, name: str, known_type: WorkerType | None) -> dict
         ),
         **downtime_told(known_type.downtime_at(now) if known_type else None),
     }
-
-
-def _everybody(deps: RegistryDeps, name: str) -> Iterator[RegistryWorker]:
-    after: str | None = ""
-    while after is not None:
-        workers, after = deps.registry.workers(name, limit=AT_ONCE, after=after)
-        yield from workers
 
 
 def _tasks(deps: RegistryDeps, name: str) -> QueueCounts | None:

@@ -7,9 +7,9 @@ Read next: ``verdicts``.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import timedelta
+from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from worker_manager.registry import figures
 from worker_manager.registry.changes import BLAMED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from worker_manager.core.model import Worker, WorkerKey
@@ -78,7 +78,7 @@ class PoolFacts:
     pending_since: datetime | None = None
     """Since when tasks wait; ``None`` if none does, or if nobody knows."""
     rates: tuple[float, ...] = ()
-    """Shares of bad runs of those with runs enough, in order."""
+    """Shares of bad runs of those with runs enough."""
     claims: tuple[tuple[datetime, WorkerKey], ...] = ()
     """The two machines that claimed last, and when; the latest first."""
 
@@ -89,20 +89,16 @@ class PoolFacts:
         claims = ((one.last_claim, one.key) for one in known if one.last_claim is not None)
         return cls(
             pending_since=pending_since,
-            rates=tuple(sorted(one.bad_rate for one in known if one.runs >= figures.ENOUGH)),
+            rates=tuple(one.bad_rate for one in known if one.runs >= figures.ENOUGH),
             claims=tuple(sorted(claims, reverse=True)[:2]),
         )
 
     def median_without(self, machine: Machine) -> float | None:
         """The usual share of bad runs among its siblings; ``None`` if none has runs enough."""
-        rates: Sequence[float] = self.rates
+        rates = list(self.rates)
         if machine.runs >= figures.ENOUGH:
-            place = bisect_left(rates, machine.bad_rate)
-            rates = (*rates[:place], *rates[place + 1 :])
-        if not rates:
-            return None
-        half, odd = divmod(len(rates), 2)
-        return rates[half] if odd else (rates[half - 1] + rates[half]) / 2
+            rates.remove(machine.bad_rate)
+        return median(rates) if rates else None
 
     def last_claim_of_others(self, machine: Machine) -> datetime | None:
         """When any other machine took a task."""
@@ -130,7 +126,6 @@ def machine_of(
         return None
     week = figures.outcomes_of([worker] if worker else [], now)
     config = row.launch_config_id if row else None
-    boots = [worker and worker.boot_time, row and row.boot_time]
     is_quarantined = worker is not None and worker.is_quarantined(now)
     return Machine(
         key=key,
@@ -143,7 +138,7 @@ def machine_of(
         bad_runs=week.failed + week.exceptions,
         bad_in_a_row=_bad_in_a_row(worker, now) if worker else 0,
         registrations=_registrations(row),
-        boot_time=max((boot for boot in boots if boot), default=None),
+        boot_time=figures.booted(worker, row),
         launch_config_id=config,
         stale_since=retired.get(config) if config else None,
         is_quarantined=is_quarantined,

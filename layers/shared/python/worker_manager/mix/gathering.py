@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from worker_manager.mix.entities import Machine
-from worker_manager.registry.figures import SILENCE, outcomes_of
+from worker_manager.registry.figures import SILENCE, holds_task, outcomes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +37,7 @@ def machine_of(worker: RegistryWorker, wishes: Wishes, now: datetime) -> Machine
     return Machine(
         key=worker.key,
         machine_class=said if isinstance(said, str) else wishes.classes[0],
-        is_busy=any(claim.state is None for claim in worker.claims),
+        is_busy=holds_task(worker),
         last_claim=worker.last_claim,
         bad_share=bad / max(1, bad + outcomes.completed),
         unusable=_unusable(worker, worker.last_seen, now),

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from worker_manager.actions.course import LEASE, Ending
 from worker_manager.actions.entities import (
-    OURSELVES,
     Kind,
     Lease,
     Operation,
@@ -25,6 +24,7 @@ from worker_manager.actions.entities import (
     RunState,
 )
 from worker_manager.core.errors import ConflictError, InputInvalidError, NotFoundError
+from worker_manager.core.lifecycle import OURSELVES
 from worker_manager.core.messages import Act, Reboot
 from worker_manager.core.model import State
 from worker_manager.core.moments import FOR_EVER
@@ -102,7 +102,7 @@ def sweep_runs(deps: ActDeps, deadline: Deadline) -> dict[str, int]:
         for run in runs:
             settled = _settled(run, deps)
             report["over" if settled.state.is_final else "open"] += 1
-            if _is_forgotten(settled, deps.clock()):
+            if _waits_for_us(settled, deps.clock()):
                 messages.append(Message(Act(run.run_id).to_json()))
         report["again"] += _send_on(messages, deps)
     logger.info("swept runs", report=report)
@@ -130,7 +130,7 @@ def _settled(run: Run, deps: ActDeps) -> Run:
         return run
 
 
-def _is_forgotten(run: Run, now: datetime) -> bool:
+def _waits_for_us(run: Run, now: datetime) -> bool:
     """Whether it is for us to do, and nobody is at it."""
     if run.state.is_final or run.verified is not None or run.action.kind is Kind.AGENT:
         return False

@@ -235,16 +235,13 @@ def _joined(
     """What queue and rows know of each worker; without a row only those that lists show."""
     is_hardware = of_type is not None and of_type.is_hardware
     seen: set[WorkerKey] = set()
-    after: str | None = ""
-    while after is not None:
-        workers, after = deps.registry.workers(queue_id, limit=PAGE, after=after)
-        for worker in workers:
-            row = rows.get(worker.key)
-            seen.add(worker.key)
-            if row is not None or is_worker_listed(
-                worker, now, deps.registry.windows, is_hardware=is_hardware
-            ):
-                yield worker.key, worker, row
+    for worker in deps.registry.all_workers(queue_id):
+        row = rows.get(worker.key)
+        seen.add(worker.key)
+        if row is not None or is_worker_listed(
+            worker, now, deps.registry.windows, is_hardware=is_hardware
+        ):
+            yield worker.key, worker, row
     for key, row in rows.items():
         if key not in seen:
             yield key, None, row

@@ -48,9 +48,9 @@ def kill(run: Run, key: WorkerKey, deps: ActDeps, *, now: datetime) -> str:
 
 
 def quarantine(run: Run, key: WorkerKey, deps: ActDeps, *, until: datetime, now: datetime) -> None:
-    """Give a worker no tasks until then: first where tasks are given out, then here."""
-    deps.backend.quarantine(key, until, info=run.reason)
-    deps.quarantines.change(key, until, info=run.reason, client_id=run.requested_by, now=now)
+    """Give a worker no tasks until then."""
+    by = run.requested_by
+    deps.quarantines.impose(deps.backend, key, until, info=run.reason, client_id=by, now=now)
 
 
 def _stop(run: Run, worker: Worker, deps: ActDeps, *, has_machine: bool, now: datetime) -> bool:

@@ -21,7 +21,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from worker_manager.actions.course import LEASE, Beginning, Ending
-from worker_manager.actions.entities import OURSELVES, Lease, Operation, Result, RunState
+from worker_manager.actions.entities import Lease, Operation, Result, RunState
 from worker_manager.core.errors import (
     CloudError,
     CloudUnavailableError,
@@ -30,6 +30,7 @@ from worker_manager.core.errors import (
     NotReachedError,
     ThrottledError,
 )
+from worker_manager.core.lifecycle import OURSELVES
 from worker_manager.core.model import State
 from worker_manager.core.moments import whole_milliseconds
 from worker_manager.providers.protocol import Rebooted, Reboots

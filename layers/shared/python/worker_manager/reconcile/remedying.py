@@ -86,13 +86,17 @@ class Cures:
                 yield run
 
     def _quarantine(self, remedy: Remedy, now: datetime) -> None:
-        """First where tasks are given out, then here, as for anybody; never over what is said."""
+        """As for anybody; never over what is said."""
         known = self.registry.worker(remedy.key)
         if known is not None and known.is_quarantined(now):
             raise ConflictError("somebody put it into quarantine meanwhile")
-        self.backend.quarantine(remedy.key, FOR_EVER, info=remedy.reason)
-        self.quarantines.change(
-            remedy.key, FOR_EVER, info=remedy.reason, client_id=OURSELVES, now=now
+        self.quarantines.impose(
+            self.backend,
+            remedy.key,
+            FOR_EVER,
+            info=remedy.reason,
+            client_id=OURSELVES,
+            now=now,
         )
 
     def _request(self, remedy: Remedy, now: datetime) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from worker_manager.core.events import WORKER_STOPPED
+from worker_manager.core.lifecycle import OURSELVES
 from worker_manager.core.model import WorkerKey
 from worker_manager.core.moments import from_wire
 from worker_manager.metrics import meter
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from worker_manager.queue.embedded import EmbeddedQueue
     from worker_manager.registry.quarantines import Quarantines
     from worker_manager.registry.registry import Registry
-
-ITSELF = "worker-manager"
-"""Who releases a worker whose machine is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,5 +108,5 @@ def _leave(end: WorkerEnd, deps: EndDeps) -> None:
     if deps.queue is None or worker is None or not worker.gone or not worker.is_quarantined(end.at):
         return
     deps.quarantines.change(
-        end.key, end.at, info="its machine is gone", client_id=ITSELF, now=end.at
+        end.key, end.at, info="its machine is gone", client_id=OURSELVES, now=end.at
     )

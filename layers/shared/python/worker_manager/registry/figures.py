@@ -125,6 +125,12 @@ def health(worker: RegistryWorker | None, row: Worker | None, now: datetime) -> 
     return Health.SILENT if worker.last_seen + SILENCE < now else Health.OK
 
 
+def booted(worker: RegistryWorker | None, row: Worker | None) -> datetime | None:
+    """When a worker's machine last booted, as somebody declared or it said itself."""
+    boots = [worker and worker.boot_time, row and row.boot_time]
+    return max((boot for boot in boots if boot), default=None)
+
+
 def uptime(worker: RegistryWorker | None, row: Worker | None) -> Uptime | None:
     """Since when a worker's machine is up, by what the registry and our row say.
 
@@ -132,10 +138,9 @@ def uptime(worker: RegistryWorker | None, row: Worker | None) -> Uptime | None:
     """
     if is_gone(worker, row):
         return None
-    boots = [worker and worker.boot_time, row and row.boot_time]
-    booted = max((boot for boot in boots if boot), default=None)
-    if booted is not None:
-        return Uptime(booted, is_approximate=False)
+    boot = booted(worker, row)
+    if boot is not None:
+        return Uptime(boot, is_approximate=False)
     signs = [worker and worker.first_seen, row and row.registered]
     up = max((sign for sign in signs if sign), default=None)
     return Uptime(up, is_approximate=True) if up is not None else None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from worker_manager.core.model import Json, WorkerKey
+    from worker_manager.registry.backends.protocol import QueueBackend
     from worker_manager.registry.entities import RegistryWorker
     from worker_manager.registry.registry import Registry
     from worker_manager.store.registry_rows import StoredWorker
@@ -79,6 +80,20 @@ class Quarantines:
             self._table.trim(key)
             return written
         raise changed_too_often(key)
+
+    def impose(
+        self,
+        backend: QueueBackend,
+        key: WorkerKey,
+        until: datetime,
+        *,
+        info: str,
+        client_id: str,
+        now: datetime,
+    ) -> RegistryWorker:
+        """As ``change``, but first where tasks are given out: what is told here holds there."""
+        backend.quarantine(key, until, info=info)
+        return self.change(key, until, info=info, client_id=client_id, now=now)
 
     def release_due(self, *, now: datetime, limit: int = 1000) -> int:
         """Tell of quarantines that have ended by themselves; how many there were."""

@@ -22,7 +22,7 @@ from worker_manager.store.registry_rows import Quarantined
 from worker_manager.store.registry_table import PROVISIONERS, TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
     from worker_manager.core.model import WorkerKey
@@ -78,6 +78,18 @@ class Registry:
         last = stored[-1].key if len(stored) == limit else None
         following = f"{last.group}#{last.worker_id}" if last else None
         return [records.to_worker(one) for one in stored], following
+
+    def all_workers(
+        self, queue_id: str, *, after: str = "", at_once: int = PAGE
+    ) -> Iterator[RegistryWorker]:
+        """A type's workers by group and id, shown or not, from the one that follows ``after``.
+
+        They are read ``at_once`` as they are needed.
+        """
+        following: str | None = after
+        while following is not None:
+            page, following = self.workers(queue_id, limit=at_once, after=following)
+            yield from page
 
     def workers_named(self, keys: Sequence[WorkerKey]) -> dict[WorkerKey, RegistryWorker]:
         """Those of these workers that are known, of any type, in few requests."""

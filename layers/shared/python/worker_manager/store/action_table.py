@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 BULK = "bulk"
 PLACE = "place"
-TODO_PAGE = 500
+LINES_AT_ONCE = 500
 """Lines of what may be taken up that are read with one request."""
 
 
@@ -188,7 +188,7 @@ class ActionTable:
     def todo(self, of: str, *, limit: int) -> Iterator[Todo]:
         """Open runs of a list, the oldest first; read as far as they are looked at."""
         found = self.items.query(
-            f"todo#{of}", consistent_read=True, limit=limit, page_size=TODO_PAGE
+            f"todo#{of}", consistent_read=True, limit=limit, page_size=LINES_AT_ONCE
         )
         for line in found:
             yield Todo(str(line.run_id), str(line.place), bool(line.taken))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from worker_manager.core.errors import InputInvalidError, QueueUnavailableError
 from worker_manager.registry.backends.looks import Look, ended, forgotten
-from worker_manager.registry.registry import PAGE
 from worker_manager.taskcluster.observed_queue import Forgotten, RunEnd
 from worker_manager.telemetry import logger
 
@@ -148,10 +147,7 @@ class RemoteBackend:
         return Counter(observed=len(ends), untold=len(over) - len(ends))
 
     def _known(self, queue_id: str) -> Iterator[tuple[WorkerKey, RegistryWorker]]:
-        after: str | None = ""
-        while after is not None:
-            workers, after = self._registry.workers(queue_id, limit=PAGE, after=after)
-            yield from ((worker.key, worker) for worker in workers)
+        return ((worker.key, worker) for worker in self._registry.all_workers(queue_id))
 
     def _agree(self, key: WorkerKey, there: datetime | None, known: RegistryWorker | None) -> None:
         """Let both sides say the same of a quarantine."""
